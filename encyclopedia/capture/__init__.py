@@ -1,0 +1,1 @@
+"""Capture: from a recorded config, through the live model, to facts."""

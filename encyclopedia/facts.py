@@ -1,0 +1,224 @@
+"""Facts: everything captured about a family, as typed data.
+
+Capture fills these models, pages and ``data/*.json`` read them. They know neither torch nor HTML. The published
+JSON keeps the field names below; a renamed one needs a new :data:`SCHEMA`.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+#: Version of the published data. Keys may be added under one number; renaming or removing one needs the next.
+SCHEMA = 1
+
+
+class Fact(BaseModel):
+    """Base of all facts: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Versions(Fact):
+    """What the facts were captured with."""
+
+    transformers: str
+    torch: str
+    nnsight: str
+    encyclopedia: str
+
+
+class ValueFacts(Fact):
+    """One standard value on one host of a checkpoint."""
+
+    name: str
+    #: Layout name; ``None`` for a plain Python value.
+    layout: str | None
+    #: Axis names in order.
+    dims: list[str]
+    role: str
+    #: The mixture's part it belongs to: router, experts or shared.
+    part: str | None
+    #: Where it is read, in the location grammar.
+    location: str
+    #: The same place as a phrase in English.
+    where: str
+    #: Why some block or the default load has not got it; ``None`` where every load has it.
+    condition: str | None
+    description: str
+    #: Per kind, in the order of ``CheckpointFacts.kinds``: the shape at batch 1, seq 8, or ``None`` where absent.
+    shapes: list[list[int] | None]
+    #: The torch dtype at the checkpoint's own precision, such as ``bfloat16``; ``None`` for a plain Python value.
+    dtype: str | None
+    #: Whether assigning to it inside a trace makes sense.
+    writable: bool
+    #: Whether a run has confirmed its location and layout.
+    checked: bool
+
+
+class HostFacts(Fact):
+    """The values that one kind of host carries."""
+
+    #: ``model``, ``layer``, ``self_attn``, ``linear_attn`` or ``mlp``.
+    name: str
+    #: The expression that reaches it: ``model.layers[i].self_attn``.
+    host: str
+    #: Native classes that stand there, over all blocks.
+    classes: list[str]
+    values: list[ValueFacts]
+
+
+class EdgeFacts(Fact):
+    """One arrow of the diagram: a value that another is computed from."""
+
+    source: str
+    target: str
+    #: The operation on the way, such as ``softmax``; ``None`` for a plain arrow.
+    label: str | None
+
+
+class PartFacts(Fact):
+    """A panel of a mixture."""
+
+    #: router, experts or shared.
+    name: str
+    #: Native child name, such as ``shared_experts``.
+    module: str
+    class_name: str
+    #: Standard values in it, in forward order.
+    values: list[str]
+
+
+class SublayerFacts(Fact):
+    """One row of the block's diagram."""
+
+    #: ``self_attn``, ``linear_attn`` or ``mlp``.
+    host: str
+    #: ``attention``, ``mlp`` or ``mixture``.
+    sort: str
+    #: Native class of the module.
+    class_name: str
+    #: Native name of the norm in front of it, or ``None``.
+    norm: str | None
+    #: Native name of the norm behind it, or ``None``.
+    post_norm: str | None
+    #: The value it adds to the stream, such as ``attention_output``.
+    contribution: str
+    #: What multiplies the stream before the add, by the parameter's native name, or ``None``.
+    stream_gate: str | None
+    #: Interior values (the contribution is not among them), in forward order.
+    values: list[str]
+    edges: list[EdgeFacts]
+    parts: list[PartFacts]
+
+
+class KindFacts(Fact):
+    """Blocks with the same modules, classes, sizes and attention type."""
+
+    blocks: list[int]
+    #: Short and readable: ``sliding 512 · mixture``.
+    label: str
+    attention_type: str
+    #: Native class by host: ``layer``, ``self_attn``, ``mlp``.
+    modules: dict[str, str]
+    #: Sizes of this kind: num_heads, num_kv_heads, head_dim, qk_head_dim, intermediate_size or num_experts, top_k,
+    #: expert_intermediate_size, shared_intermediate_size, and sliding_window where there is one.
+    sizes: dict[str, int]
+    identity: str
+    #: Largest error over the blocks measured, in units of the output's largest magnitude.
+    identity_error: float
+    sublayers: list[SublayerFacts]
+
+
+class ParameterCounts(Fact):
+    """Parameters of the built model, tied ones once."""
+
+    total: int
+    #: Those a token's forward multiplies with: the experts not routed to are left out.
+    active: int
+
+
+class Measured(Fact):
+    """How many of a sort of claim there are and how many were run."""
+
+    checked: int
+    total: int
+
+
+class IdentityCheck(Fact):
+    """How the identity held on the small random model."""
+
+    blocks: int
+    max_error: float
+
+
+class SnippetCheck(Fact):
+    """The notes' code blocks."""
+
+    run: int
+    total: int
+
+
+class Checks(Fact):
+    """What was run to confirm the page."""
+
+    values: Measured
+    identity: IdentityCheck
+    snippets: SnippetCheck
+
+
+class ModuleClass(Fact):
+    """Which host class of ours serves which native class, and where it stands."""
+
+    host: str
+    native: str
+    serves: str
+
+
+class CheckpointFacts(Fact):
+    """Everything about one checkpoint."""
+
+    id: str
+    available: bool
+    #: Why it is not shown; ``None`` where it is.
+    reason: str | None
+    architecture: str | None
+    config_source: str | None
+    #: Slugs of :mod:`encyclopedia.quirks` that this checkpoint carries.
+    quirks: list[str]
+    sizes: dict[str, int]
+    config: dict[str, JsonValue]
+    #: Where each recorded key is known from; a key that is not here has its class default.
+    config_known_from: dict[str, str]
+    parameters: ParameterCounts | None
+    kinds: list[KindFacts]
+    hosts: list[HostFacts]
+    module_classes: list[ModuleClass]
+    #: ``print(model)``, line by line.
+    printout: list[str]
+    #: Reasons by load (``eager``, ``default``), host and value; only values that the load lacks.
+    support: dict[str, dict[str, dict[str, str]]]
+    checks: Checks | None
+
+
+class SourceLink(Fact):
+    """A file of the project that belongs to the family."""
+
+    label: str
+    path: str
+
+
+class FamilyFacts(Fact):
+    """One family: its page and its ``data/<model_type>.json``."""
+
+    schema_: int = Field(default=SCHEMA, alias="schema")
+    model_type: str
+    title: str
+    subtitle: str
+    #: Slugs of :mod:`encyclopedia.quirks`, those of every checkpoint shown.
+    quirks: list[str]
+    reference: str
+    family_module: str
+    docstring: str
+    sources: list[SourceLink]
+    versions: Versions
+    checkpoints: list[CheckpointFacts]

@@ -1,0 +1,57 @@
+"""What a forward calls, by nnsight's operation names, without running it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+
+import torch
+from nnsight.intervention.source import SourceNotAvailable, compiled, decorator_chain
+
+
+def operations_of(function: Callable) -> tuple[str, ...]:
+    """nnsight's names of the operations in ``function``, in execution order; empty where it has no Python source."""
+    try:
+        return compiled(decorator_chain(function)[0]).names
+    except SourceNotAvailable:
+        return ()
+
+
+def calls_interface(operation: str, interface: str) -> bool:
+    """Whether ``operation`` is a call (or binding) of the local name ``interface``."""
+    return re.fullmatch(rf"{interface}_\d+", operation) is not None
+
+
+def undecorated(experts_class: type[torch.nn.Module]) -> Callable:
+    """The experts' own forward under transformers' dispatching wrapper."""
+    return getattr(experts_class.forward, "__wrapped__", experts_class.forward)
+
+
+def returns_tuple(function: Callable) -> bool:
+    """Whether every ``return`` of ``function`` spells a tuple.
+
+    Args:
+        function: a Python function, possibly decorated; decorators that call it are looked through.
+    """
+    function, _ = decorator_chain(function)
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function.__code__)))
+    definition = tree.body[0]
+    returns = [node.value for node in ast.walk(definition) if isinstance(node, ast.Return)]
+    return bool(returns) and all(isinstance(value, ast.Tuple) for value in returns)
+
+
+def called_children(module: torch.nn.Module) -> list[str]:
+    """Names of the direct children that ``module``'s forward calls, in execution order.
+
+    A child called twice is listed twice.
+    """
+    children = dict(module.named_children())
+    found = []
+    for operation in operations_of(type(module).forward):
+        name = re.sub(r"_\d+$", "", operation).removeprefix("self_")
+        if name in children:
+            found.append(name)
+    return found

@@ -1,0 +1,171 @@
+"""The vocabulary: every standard value once, with its host, layout, meaning and role.
+
+Families relocate, add or withdraw values; none of them redefines what a name means. The names are
+nnterp's, so that code written with them runs here by changing the import.
+
+This module is data: it imports neither torch nor a model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a value, module or part does in the block; one colour each on a page."""
+
+    STREAM = "stream"
+    ATTENTION = "attention"
+    MLP = "mlp"
+    NORM = "norm"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Named axes of a value, in order; ``batch`` is axis 0.
+
+    Attributes:
+        name: the layout's name, such as ``Queries``.
+        dims: the axes' names, such as ``("batch", "num_heads", "seq", "qk_head_dim")``.
+        dtype: ``float`` or ``int``, the kind of number the tensor holds.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: str = "float"
+
+    def __str__(self) -> str:
+        return f"{self.name} [{' '.join(self.dims)}]"
+
+
+RESIDUAL = Layout("Residual", ("batch", "seq", "hidden_size"))
+LOGITS = Layout("Logits", ("batch", "seq", "vocab_size"))
+NEXT_TOKEN_PROBS = Layout("NextTokenProbs", ("batch", "vocab_size"))
+TOKENS = Layout("Tokens", ("batch", "seq"), dtype="int")
+QUERIES = Layout("Queries", ("batch", "num_heads", "seq", "qk_head_dim"))
+KEYS = Layout("Keys", ("batch", "num_kv_heads", "seq", "qk_head_dim"))
+VALUES = Layout("Values", ("batch", "num_kv_heads", "seq", "head_dim"))
+PATTERN = Layout("Pattern", ("batch", "num_heads", "query", "key"))
+HEAD_OUTPUTS = Layout("HeadOutputs", ("batch", "seq", "num_heads", "head_dim"))
+NEURONS = Layout("Neurons", ("batch", "seq", "intermediate_size"))
+ROUTER_LOGITS = Layout("RouterLogits", ("batch", "seq", "num_experts"))
+EXPERT_WEIGHTS = Layout("ExpertWeights", ("batch", "seq", "top_k"))
+EXPERT_INDICES = Layout("ExpertIndices", ("batch", "seq", "top_k"), dtype="int")
+EXPERT_OUTPUTS = Layout("ExpertOutputs", ("batch", "seq", "top_k", "hidden_size"))
+
+#: Hosts by the name their values are grouped under, with the expression that reaches one.
+HOSTS = {
+    "model": "model",
+    "layer": "model.layers[i]",
+    "self_attn": "model.layers[i].self_attn",
+    "mlp": "model.layers[i].mlp",
+}
+
+#: The parts of a mixture of experts, each a panel of the diagram.
+PARTS = ("router", "experts", "shared")
+
+
+@dataclass(frozen=True)
+class Value:
+    """One standard value.
+
+    Attributes:
+        name: the attribute that reads it inside a trace.
+        host: a key of :data:`HOSTS`.
+        layout: its axes; ``None`` for a plain Python value.
+        description: what it is, in one sentence without a full stop.
+        role: the colour it carries on a page.
+        made_from: the values of the same host it is computed from.
+        by: the operation that makes it from them, as a label on the diagram's arrow.
+        part: the mixture's part it belongs to, or ``None``.
+        writable: whether assigning to it inside a trace makes sense.
+    """
+
+    name: str
+    host: str
+    layout: Layout | None
+    description: str
+    role: Role
+    made_from: tuple[str, ...] = field(default=())
+    by: str | None = None
+    part: str | None = None
+    writable: bool = True
+
+
+_ROOT = (
+    Value("logits", "model", LOGITS,
+          "What the model returns for every position, with whatever it does after the head (a cap, a scale) applied",
+          Role.STREAM),
+    Value("token_embeddings", "model", RESIDUAL,
+          "The embedding table's rows for the input; a family may still scale or add to them before the first block",
+          Role.STREAM),
+    Value("final_norm_output", "model", RESIDUAL, "The stream after the last norm, as the head reads it", Role.NORM),
+    Value("lm_head_output", "model", LOGITS, "The head's own output, before any cap or scale that follows it",
+          Role.STREAM),
+    Value("next_token_probs", "model", NEXT_TOKEN_PROBS,
+          "The distribution over the next token, the softmax of the last position's logits (read only)",
+          Role.STREAM, writable=False),
+    Value("input_ids", "model", TOKENS, "The token ids of this call", Role.STREAM),
+    Value("attention_mask", "model", TOKENS, "The attention mask of this call; a zero marks padding", Role.STREAM),
+    Value("input_size", "model", None, "Batch size and sequence length of this call (read only)", Role.STREAM,
+          writable=False),
+)
+
+_LAYER = (
+    Value("layer_input", "layer", RESIDUAL, "The stream as it enters the block", Role.STREAM),
+    Value("attention_norm_output", "layer", RESIDUAL, "The normed stream that the attention reads", Role.NORM),
+    Value("layer_mid", "layer", RESIDUAL, "The stream between the two sublayers, after the attention's add",
+          Role.STREAM),
+    Value("mlp_norm_output", "layer", RESIDUAL, "The normed stream that the MLP reads", Role.NORM),
+    Value("mlp_input", "layer", RESIDUAL, "The tensor the MLP is called with", Role.MLP),
+    Value("layer_output", "layer", RESIDUAL, "The stream as it leaves the block, always as one tensor", Role.STREAM),
+)
+
+_ATTENTION = (
+    Value("attention_queries", "self_attn", QUERIES,
+          "The queries the attention scores are computed from, after any norm and rotary", Role.ATTENTION),
+    Value("attention_keys", "self_attn", KEYS,
+          "The keys, one set per key/value head, before they are repeated to the query heads", Role.ATTENTION),
+    Value("attention_values", "self_attn", VALUES,
+          "The values, one set per key/value head, before they are repeated to the query heads", Role.ATTENTION),
+    Value("attention_scores", "self_attn", PATTERN, "The scaled and masked scores, as the softmax receives them",
+          Role.ATTENTION, made_from=("attention_queries", "attention_keys"), by="q · k"),
+    Value("attention_premix", "self_attn", HEAD_OUTPUTS, "All heads side by side, as the output projection receives them",
+          Role.ATTENTION, made_from=("attention_head_outputs",)),
+    Value("attention_output", "self_attn", RESIDUAL, "The attention's contribution to the residual stream",
+          Role.ATTENTION, made_from=("attention_premix",)),
+    Value("attention_probabilities", "self_attn", PATTERN, "The pattern the values are really mixed with",
+          Role.ATTENTION, made_from=("attention_scores",), by="softmax"),
+    Value("attention_head_outputs", "self_attn", HEAD_OUTPUTS, "Each head's mix of values, before anything is projected",
+          Role.ATTENTION, made_from=("attention_probabilities", "attention_values")),
+)
+
+_MLP = (
+    Value("mlp_activation", "mlp", NEURONS, "The output of the activation function", Role.MLP),
+    Value("mlp_neurons", "mlp", NEURONS,
+          "What the down projection reads: activated gate times up on a gated MLP, else the activation itself",
+          Role.MLP, made_from=("mlp_activation",)),
+    Value("router_logits", "mlp", ROUTER_LOGITS, "One logit per expert, before they are turned into scores", Role.MLP,
+          part="router"),
+    Value("expert_weights", "mlp", EXPERT_WEIGHTS, "The factor each chosen expert's output is multiplied by", Role.MLP,
+          made_from=("router_logits",), part="router"),
+    Value("expert_indices", "mlp", EXPERT_INDICES, "Which expert each routing slot of a token goes to", Role.MLP,
+          made_from=("router_logits",), part="router"),
+    Value("expert_outputs", "mlp", EXPERT_OUTPUTS, "Each routing slot's expert output, already weighted", Role.MLP,
+          made_from=("expert_weights", "expert_indices"), part="experts"),
+    Value("routed_output", "mlp", RESIDUAL, "The routed experts' sum, with any routed scaling applied", Role.MLP,
+          made_from=("expert_outputs",), part="experts"),
+    Value("shared_expert_output", "mlp", RESIDUAL, "The output of the expert every token visits", Role.MLP,
+          part="shared"),
+    Value("mlp_output", "mlp", RESIDUAL, "The MLP's contribution to the residual stream", Role.MLP,
+          made_from=("mlp_neurons", "routed_output", "shared_expert_output")),
+)
+
+#: The one table, in the order a host prints its values.
+VOCABULARY: tuple[Value, ...] = (*_ROOT, *_LAYER, *_ATTENTION, *_MLP)
+
+
+def values_of(host: str) -> dict[str, Value]:
+    """The standard values of ``host`` (a key of :data:`HOSTS`), by name, in table order."""
+    return {value.name: value for value in VOCABULARY if value.host == host}
