@@ -207,6 +207,23 @@ class SourceLink(Fact):
     path: str
 
 
+class SnippetFacts(Fact):
+    """One Python block of the notes: where it was run."""
+
+    #: The line of the notes file it starts on.
+    line: int
+    #: Ids of the checkpoints on whose small twin it ran.
+    ran_on: list[str]
+    #: Why it cannot run on a twin; ``None`` where it ran.
+    reason: str | None
+
+
+class NotesFacts(Fact):
+    """What running a family's notes showed, in the order of the page."""
+
+    snippets: list[SnippetFacts]
+
+
 class FamilyFacts(Fact):
     """One family: its page and its ``data/<model_type>.json``."""
 
@@ -214,6 +231,8 @@ class FamilyFacts(Fact):
     model_type: str
     title: str
     subtitle: str
+    #: Hue of the family mark in degrees.
+    hue: int
     #: Slugs of :mod:`encyclopedia.quirks`, those of every checkpoint shown.
     quirks: list[str]
     reference: str
@@ -221,4 +240,5 @@ class FamilyFacts(Fact):
     docstring: str
     sources: list[SourceLink]
     versions: Versions
+    notes: NotesFacts
     checkpoints: list[CheckpointFacts]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 
 import encyclopedia
-from encyclopedia.facts import CheckpointFacts, FamilyFacts, SourceLink, Versions
+from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts, SnippetCheck, SourceLink, Versions
 from encyclopedia.families import docstring, family
 from encyclopedia.quirks import QUIRKS
 
@@ -22,13 +21,16 @@ def installed_versions() -> Versions:
     )
 
 
-def gather_family(model_type: str, checkpoints: Sequence[CheckpointFacts], reference: str) -> FamilyFacts:
+def gather_family(
+    model_type: str, checkpoints: Sequence[CheckpointFacts], reference: str, notes: NotesFacts
+) -> FamilyFacts:
     """The facts of a family.
 
     Args:
         model_type: its transformers ``model_type``.
         checkpoints: in the order they are listed.
         reference: the id the page opens on.
+        notes: what running its notes showed.
     """
     declared = family(model_type)
     carried = {slug for checkpoint in checkpoints for slug in checkpoint.quirks}
@@ -36,6 +38,7 @@ def gather_family(model_type: str, checkpoints: Sequence[CheckpointFacts], refer
         model_type=model_type,
         title=declared.title,
         subtitle=declared.subtitle,
+        hue=declared.hue,
         quirks=[slug for slug in QUIRKS if slug in carried],
         reference=reference,
         family_module=f"encyclopedia.families.{model_type}",
@@ -47,10 +50,15 @@ def gather_family(model_type: str, checkpoints: Sequence[CheckpointFacts], refer
             SourceLink(label="notes", path=f"site_src/notes/{model_type}.md"),
         ],
         versions=installed_versions(),
-        checkpoints=list(checkpoints),
+        notes=notes,
+        checkpoints=[_with_snippets(checkpoint, notes) for checkpoint in checkpoints],
     )
 
 
-def notes_path(model_type: str, root: Path) -> Path:
-    """The family's notes file under the project's ``root``."""
-    return root / "site_src" / "notes" / f"{model_type}.md"
+def _with_snippets(checkpoint: CheckpointFacts, notes: NotesFacts) -> CheckpointFacts:
+    if checkpoint.checks is None:
+        return checkpoint
+    ran = sum(checkpoint.id in snippet.ran_on for snippet in notes.snippets)
+    cannot = sum(snippet.reason is not None for snippet in notes.snippets)
+    snippets = SnippetCheck(run=ran, total=ran + cannot)
+    return checkpoint.model_copy(update={"checks": checkpoint.checks.model_copy(update={"snippets": snippets})})

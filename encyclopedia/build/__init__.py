@@ -1,0 +1,1 @@
+"""Building: capture what is missing, write the pages, make the site."""

@@ -1,0 +1,166 @@
+"""From recorded checkpoints to every chosen family's facts, capturing what the cache has not got."""
+
+from __future__ import annotations
+
+import difflib
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from encyclopedia.build.cache import FactsCache, facts_key, snippets_key
+from encyclopedia.build.progress import progress
+from encyclopedia.build.project import Project
+from encyclopedia.build.worker import Result, Task, prepare, run
+from encyclopedia.capture.family import gather_family
+from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint, families_recorded, read_family
+from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts
+
+
+class UnknownFamily(Exception):
+    """A family that nothing is recorded for."""
+
+
+@dataclass
+class Outcome:
+    """What became of the chosen families.
+
+    Attributes:
+        families: the facts of those that are whole.
+        failures: by ``model_type``, one line for each thing that failed.
+        captured: how many checkpoints were captured rather than read from the cache.
+    """
+
+    families: list[FamilyFacts] = field(default_factory=list)
+    failures: dict[str, list[str]] = field(default_factory=dict)
+    captured: int = 0
+
+    def fail(self, name: str, line: str) -> None:
+        """Note that something of the family ``name`` failed."""
+        self.failures.setdefault(name, []).append(line)
+
+
+def choose_families(names: Sequence[str]) -> list[str]:
+    """The families named, or all recorded ones where none is.
+
+    Raises:
+        UnknownFamily: with the nearest name.
+    """
+    known = families_recorded()
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            hint = f"the nearest is {near[0]!r}" if near else "none is recorded"
+            raise UnknownFamily(f"no family {name!r}: {hint}; `encyclopedia list` shows all")
+    return list(dict.fromkeys(names)) or list(known)
+
+
+def family_facts(
+    project: Project, names: Sequence[str], *, jobs: int, force: bool, console: Console
+) -> Outcome:
+    """The facts of the families ``names``; a family with anything broken is left out and its failures are listed.
+
+    Args:
+        project: whose cache and notes are used.
+        names: families, each recorded.
+        jobs: worker processes.
+        force: capture again what the cache has.
+        console: where progress is shown.
+    """
+    outcome = Outcome()
+    records = _read_records(names, outcome)
+    facts = _captured(FactsCache(project.cache, CheckpointFacts), records, outcome, jobs, force, console)
+    whole = {name: [facts[record.id] for record in found] for name, found in records.items()
+             if name not in outcome.failures}
+    notes = _checked_notes(project, whole, records, outcome, jobs, force, console)
+    for name, checkpoints in whole.items():
+        if name not in outcome.failures:
+            reference = next((record.id for record in records[name] if record.reference), records[name][0].id)
+            outcome.families.append(gather_family(name, checkpoints, reference, notes[name]))
+    return outcome
+
+
+def _read_records(names: Sequence[str], outcome: Outcome) -> dict[str, list[RecordedCheckpoint]]:
+    records = {}
+    for name in names:
+        try:
+            records[name], broken = read_family(name)
+        except BrokenConfig as error:
+            outcome.fail(name, str(error))
+            continue
+        for problem in broken:
+            outcome.fail(name, str(problem))
+    return records
+
+
+def _captured(
+    store: FactsCache[CheckpointFacts], records: dict[str, list[RecordedCheckpoint]], outcome: Outcome, jobs: int,
+    force: bool, console: Console,
+) -> dict[str, CheckpointFacts]:
+    facts: dict[str, CheckpointFacts] = {}
+    tasks = {}
+    for name, found in records.items():
+        for record in found:
+            key = facts_key(name, record)
+            stored = None if force else store.get(key)
+            if stored is not None:
+                facts[record.id] = stored
+            else:
+                tasks[record.id] = (name, key, Task("facts", record.id, record))
+    for result in _run_all("capturing", [task for _, _, task in tasks.values()], jobs, console):
+        name, key, _ = tasks[result.name]
+        if isinstance(result.facts, CheckpointFacts):
+            store.put(key, result.facts)
+            facts[result.name] = result.facts
+            outcome.captured += 1
+        else:
+            outcome.fail(name, result.failure or "no facts")
+    return facts
+
+
+def _checked_notes(
+    project: Project, whole: dict[str, list[CheckpointFacts]], records: dict[str, list[RecordedCheckpoint]],
+    outcome: Outcome, jobs: int, force: bool, console: Console,
+) -> dict[str, NotesFacts]:
+    store = FactsCache(project.cache, NotesFacts)
+    checked: dict[str, NotesFacts] = {}
+    tasks = {}
+    for name, checkpoints in whole.items():
+        path = project.notes / f"{name}.md"
+        if not path.is_file():
+            checked[name] = NotesFacts(snippets=[])
+            continue
+        text = path.read_text(encoding="utf-8")
+        key = snippets_key(name, records[name], text)
+        stored = None if force else store.get(key)
+        if stored is not None:
+            checked[name] = stored
+            continue
+        reference = next((record.id for record in records[name] if record.reference), records[name][0].id)
+        draft = gather_family(name, checkpoints, reference, NotesFacts(snippets=[]))
+        tasks[name] = (key, Task("notes", name, records[name], text, draft))
+    for result in _run_all("checking notes", [task for _, task in tasks.values()], jobs, console):
+        if isinstance(result.facts, NotesFacts):
+            store.put(tasks[result.name][0], result.facts)
+            checked[result.name] = result.facts
+        else:
+            outcome.fail(result.name, result.failure or "notes not checked")
+    return checked
+
+
+def _run_all(title: str, tasks: Sequence[Task], jobs: int, console: Console) -> Iterator[Result]:
+    """Run ``tasks`` side by side in processes of their own and yield each result as it comes."""
+    if not tasks:
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=prepare)
+    try:
+        with progress(title, len(tasks), console) as report:
+            for future in as_completed([pool.submit(run, task) for task in tasks]):
+                result = future.result()
+                report(result.name)
+                yield result
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

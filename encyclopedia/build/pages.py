@@ -1,0 +1,71 @@
+"""Writing the pages and the data into the site's source folder, ahead of the site engine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from encyclopedia.build.files import write_text
+from encyclopedia.build.project import Project
+from encyclopedia.facts import SCHEMA, FamilyFacts
+from encyclopedia.page.render import render_family, render_index
+
+
+def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Sequence[str]) -> None:
+    """Write a page and a data file for each family, the index and the schema.
+
+    Pages of families that were not built this time stay; those of ``failed`` families go, because a page that did
+    not pass its checks is not shown.
+    """
+    for name in failed:
+        for path in (_page(project, name), _data(project, name)):
+            path.unlink(missing_ok=True)
+        shutil.rmtree(project.source / "source" / name, ignore_errors=True)
+    for family in families:
+        notes = project.notes / f"{family.model_type}.md"
+        text = notes.read_text(encoding="utf-8") if notes.is_file() else ""
+        _copy_sources(project, family)
+        write_text(_page(project, family.model_type), render_family(family, text, project.templates))
+        write_text(_data(project, family.model_type), family.model_dump_json(by_alias=True, indent=1) + "\n")
+    present = [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
+               for path in sorted((project.source / "data").glob("*.json")) if path.stem not in ("index", "schema")]
+    write_text(project.source / "data" / "index.json", json.dumps(_index(present), indent=1) + "\n")
+    schema = FamilyFacts.model_json_schema(by_alias=True, mode="serialization")
+    write_text(project.source / "data" / "schema.json", json.dumps(schema, indent=1) + "\n")
+    write_text(project.source / "index.md", render_index(present, project.templates))
+
+
+def _page(project: Project, model_type: str) -> Path:
+    return project.source / "families" / f"{model_type}.md"
+
+
+def _data(project: Project, model_type: str) -> Path:
+    return project.source / "data" / f"{model_type}.json"
+
+
+def _copy_sources(project: Project, family: FamilyFacts) -> None:
+    """Put the family's own files on the site, as text, so that its page can link to them."""
+    for source in family.sources:
+        path = project.root / source.path
+        if path.is_file():
+            target = project.source / "source" / family.model_type / f"{path.name}.txt"
+            write_text(target, path.read_text(encoding="utf-8"))
+
+
+def _index(families: Sequence[FamilyFacts]) -> dict:
+    return {
+        "schema": SCHEMA,
+        "families": [
+            {
+                "model_type": family.model_type,
+                "title": family.title,
+                "subtitle": family.subtitle,
+                "quirks": family.quirks,
+                "checkpoints": [checkpoint.id for checkpoint in family.checkpoints],
+                "versions": family.versions.model_dump(),
+            }
+            for family in families
+        ],
+    }

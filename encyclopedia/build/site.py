@@ -1,0 +1,40 @@
+"""Making the site from the written pages, beside the old one, and putting it in its place when it is whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from encyclopedia.build.files import restore_folder, swap_folder
+from encyclopedia.build.project import Project
+
+#: Tells the MkDocs hook that the pages are up to date.
+PAGES_WRITTEN = "ENCYCLOPEDIA_PAGES_WRITTEN"
+
+
+class SiteFailed(Exception):
+    """The site engine did not finish."""
+
+
+def build_site(project: Project) -> None:
+    """Build ``project.site``; until the new one is whole the old one stays.
+
+    Raises:
+        SiteFailed: with the engine's last line.
+    """
+    restore_folder(project.site)
+    new = project.site.with_name(f"{project.site.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(project.root / "mkdocs.yml"),
+               "--site-dir", str(new)]
+    environment = {**os.environ, PAGES_WRITTEN: "1", "NO_MKDOCS_2_WARNING": "1"}
+    try:
+        result = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, check=False)
+        if result.returncode:
+            lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+            raise SiteFailed(f"mkdocs build: {lines[-1].strip() if lines else f'exit code {result.returncode}'}")
+        swap_folder(new, project.site)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)

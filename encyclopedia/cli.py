@@ -1,0 +1,169 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from encyclopedia.build.families import Outcome, UnknownFamily, choose_families, family_facts
+from encyclopedia.build.pages import write_pages
+from encyclopedia.build.project import NoProject, Project, find_project
+from encyclopedia.build.site import SiteFailed, build_site
+from encyclopedia.checkpoints import BrokenConfig, families_recorded, read_family
+
+#: Exit codes: something the command was asked to do failed; the command was called wrongly; it was interrupted.
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(
+    help="Build and serve the encyclopedia: a page for every family of open language models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console()
+err = Console(stderr=True)
+
+Families = Annotated[list[str] | None, typer.Argument(
+    metavar="[FAMILY]...", help="Families by model_type, such as doge; all of them where none is named.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Worker processes.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Capture again what the cache already has.")]
+
+_WORKERS = max(1, min(4, os.cpu_count() or 1))
+
+
+@app.command()
+def build(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False) -> None:
+    """Capture the facts, write the pages and build the site into site/."""
+    project = _project()
+    outcome = _write(project, families, jobs, force)
+    try:
+        build_site(project)
+    except SiteFailed as error:
+        _stop(str(error))
+    out.print(f"site: {project.site}", highlight=False, soft_wrap=True)
+    _finish(outcome)
+
+
+@app.command()
+def pages(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False) -> None:
+    """Capture the facts and write the pages, without building the site."""
+    _finish(_write(_project(), families, jobs, force))
+
+
+@app.command()
+def serve(
+    families: Families = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", help="Port to listen on.")] = 8000,
+    jobs: Jobs = _WORKERS,
+    force: Force = False,
+) -> None:
+    """Build the pages, then serve the site and rebuild it when notes, templates, styles or families change."""
+    project = _project()
+    outcome = _write(project, families, jobs, force)
+    for line in _failure_lines(outcome):
+        err.print(line, style="red", highlight=False, soft_wrap=True)
+    out.print(f"serving on http://{host}:{port}/", highlight=False)
+    command = [sys.executable, "-m", "mkdocs", "serve", "--quiet", "--dev-addr", f"{host}:{port}",
+               "--config-file", str(project.root / "mkdocs.yml")]
+    raise typer.Exit(subprocess.run(command, cwd=project.root, check=False).returncode)
+
+
+@app.command("list")
+def list_families() -> None:
+    """List the families and their recorded checkpoints."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("family", "checkpoint", "shown"):
+        table.add_column(column)
+    failed = False
+    for name in families_recorded():
+        try:
+            records, broken = read_family(name)
+        except BrokenConfig as error:
+            records, broken = [], [error]
+        for record in records:
+            state = "yes, the reference" if record.reference else "yes" if record.reason is None else "no"
+            table.add_row(name, record.id, state)
+        for problem in broken:
+            failed = True
+            err.print(str(problem), style="red", highlight=False, soft_wrap=True)
+    out.print(table)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def check(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False) -> None:
+    """Run the checks behind the pages and say what they covered, without writing anything but the cache."""
+    project = _project()
+    outcome = family_facts(project, _chosen(families), jobs=jobs, force=force, console=err)
+    for family in outcome.families:
+        shown = [checkpoint for checkpoint in family.checkpoints if checkpoint.checks is not None]
+        for checkpoint in shown:
+            assert checkpoint.checks is not None
+            checks = checkpoint.checks
+            out.print(
+                f"{checkpoint.id}: {checks.values.checked} of {checks.values.total} values read, identity held on "
+                f"{checks.identity.blocks} blocks (largest error {checks.identity.max_error:.1e}), "
+                f"{checks.snippets.run} of {checks.snippets.total} snippets run",
+                highlight=False, soft_wrap=True,
+            )
+    _finish(outcome)
+
+
+def main() -> None:
+    """Entry point: run the command line, an interruption ending it quietly."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        err.print("interrupted; what was finished is kept")
+        # Workers may be in the middle of a capture that nobody waits for.
+        os._exit(INTERRUPTED)
+
+
+def _project() -> Project:
+    try:
+        return find_project(Path.cwd())
+    except NoProject as error:
+        _stop(str(error), USAGE)
+
+
+def _chosen(families: list[str] | None) -> list[str]:
+    try:
+        return choose_families(families or [])
+    except UnknownFamily as error:
+        _stop(str(error), USAGE)
+
+
+def _write(project: Project, families: list[str] | None, jobs: int, force: bool) -> Outcome:
+    chosen = _chosen(families)
+    outcome = family_facts(project, chosen, jobs=jobs, force=force, console=err)
+    write_pages(project, outcome.families, list(outcome.failures))
+    pages = len(outcome.families)
+    err.print(f"{pages} {'page' if pages == 1 else 'pages'} written, {outcome.captured} checkpoints captured",
+              style="dim", highlight=False)
+    return outcome
+
+
+def _failure_lines(outcome: Outcome) -> list[str]:
+    return [f"{name}: {line}" for name, lines in outcome.failures.items() for line in lines]
+
+
+def _finish(outcome: Outcome) -> None:
+    for line in _failure_lines(outcome):
+        err.print(line, style="red", highlight=False, soft_wrap=True, markup=False)
+    if outcome.failures:
+        raise typer.Exit(FAILED)
+
+
+def _stop(message: str, code: int = FAILED) -> NoReturn:
+    err.print(message, style="red", highlight=False, soft_wrap=True, markup=False)
+    raise typer.Exit(code)

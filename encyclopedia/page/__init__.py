@@ -1,0 +1,1 @@
+"""Pages: from facts to HTML fragments. Knows neither torch nor the site engine."""

@@ -1,0 +1,55 @@
+"""Rendering whole pages as the Markdown files that a site engine reads.
+
+A page is front matter and one block of HTML, which Markdown passes through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from encyclopedia.facts import FamilyFacts
+from encyclopedia.page.api import api_view
+from encyclopedia.page.block import block_view, hero_view
+from encyclopedia.page.colours import palette, stylesheet
+from encyclopedia.page.environment import environment
+from encyclopedia.page.module import module_view
+from encyclopedia.page.notes import render_notes
+
+
+def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
+    """The page of a family.
+
+    Args:
+        family: its facts.
+        notes: the text of its notes file, or an empty string.
+        templates: the folder of templates.
+    """
+    reference = next(checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
+    others = [checkpoint for checkpoint in family.checkpoints
+              if checkpoint.available and checkpoint.id != family.reference]
+    html = environment(templates).get_template("page/family.html.jinja").render(
+        family=family,
+        stylesheet=stylesheet(palette(family.hue)),
+        hero=hero_view(family),
+        contents=[{"checkpoint": checkpoint, "block": block_view(checkpoint, family),
+                   "api": api_view(checkpoint, family)} for checkpoint in (reference, *others)],
+        notes=render_notes(notes, family),
+        module=module_view(family),
+    )
+    return _document({"title": family.title, "description": family.subtitle, "template": "family.html",
+                      "hide": ["navigation", "toc"]}, html)
+
+
+def render_index(families: Sequence[FamilyFacts], templates: Path) -> str:
+    """The front page: every family with its sentence."""
+    html = environment(templates).get_template("page/index.html.jinja").render(families=families)
+    return _document({"title": "Families", "template": "family.html", "hide": ["navigation", "toc"]}, html)
+
+
+def _document(front_matter: dict[str, Any], html: str) -> str:
+    # JSON is YAML, and quotes whatever a title may hold.
+    head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items())
+    return f"---\n{head}\n---\n\n{html.strip()}\n"
