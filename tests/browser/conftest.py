@@ -1,0 +1,108 @@
+"""A built site, served under a sub-path, and pages of it in a real browser."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import launch
+from filelock import FileLock
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from encyclopedia.build.project import find_project
+
+SUB_PATH = "/some/where"
+
+DESKTOP = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The project's site, built from the cache where that holds everything."""
+    project = find_project(Path(__file__).parent)
+    project.cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(project.cache / "site.lock"):
+        subprocess.run([sys.executable, "-m", "encyclopedia", "build"], cwd=project.root, check=True)
+    return project.site
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    def translate_path(self, path: str) -> str:
+        return super().translate_path(path.removeprefix(SUB_PATH))
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[str]:
+    """The site's address, under :data:`SUB_PATH`."""
+    handler = functools.partial(_Handler, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{SUB_PATH}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Opened:
+    """A page of a family, with what went wrong on it."""
+
+    page: Page
+    errors: list[str]
+    requests: list[str]
+    facts: dict[str, Any]
+
+    def node(self, name: str) -> Any:
+        """The visible part with that node id."""
+        return self.page.locator(f'[data-node="{name}"]:visible')
+
+    def checkpoint(self, name: str | None = None) -> dict[str, Any]:
+        """The facts of a checkpoint, of the reference by default."""
+        wanted = name or self.facts["reference"]
+        return next(entry for entry in self.facts["checkpoints"] if entry["id"] == wanted)
+
+
+@pytest.fixture
+def open_family(browser: Browser, address: str, site: Path) -> Iterator[Callable[..., Opened]]:
+    """Opens a family's page: ``open_family("laguna", phone=True, scheme="dark", hash="block=3")``."""
+    contexts: list[BrowserContext] = []
+
+    def opener(
+        model_type: str, *, phone: bool = False, scheme: str = "light", hash: str = "", script: bool = True
+    ) -> Opened:
+        context = browser.new_context(
+            viewport=PHONE if phone else DESKTOP, has_touch=phone, is_mobile=phone, color_scheme=scheme,
+            java_script_enabled=script, device_scale_factor=1, reduced_motion="reduce")
+        contexts.append(context)
+        page = context.new_page()
+        facts = json.loads((site / "data" / f"{model_type}.json").read_text(encoding="utf-8"))
+        opened = Opened(page, [], [], facts)
+        page.on("console", lambda message: opened.errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: opened.errors.append(str(error)))
+        page.on("request", lambda request: opened.requests.append(request.url))
+        page.goto(f"{address}/families/{model_type}/" + (f"#{hash}" if hash else ""))
+        page.wait_for_load_state("load")
+        return opened
+
+    yield opener
+    for context in contexts:
+        context.close()

@@ -1,0 +1,74 @@
+"""Whole pages in a real browser: no script, no strangers, no sideways scroll, nothing axe finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+FAMILIES = ("doge", "laguna")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_script_the_reference_is_all_there(open_family: Callable, family: str) -> None:
+    opened = open_family(family, script=False)
+    page = opened.page
+    expect(opened.node("stream.input")).to_have_count(1)
+    expect(opened.node("value.self_attn.attention_scores")).to_have_count(1)
+    expect(page.locator("#api")).to_contain_text("attention_scores")
+    expect(page.locator("#notes pre").first).to_be_visible()
+    expect(page.locator("[data-identity]").first).to_contain_text("layer_output")
+    for checkpoint in opened.facts["checkpoints"]:
+        expect(page.locator("body")).to_contain_text(checkpoint["id"].split("/")[1])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_is_asked_of_another_host_and_nothing_fails(open_family: Callable, family: str, address: str) -> None:
+    opened = open_family(family)
+    opened.node("value.self_attn.attention_scores").click()
+    assert {urlsplit(url).netloc for url in opened.requests} == {urlsplit(address).netloc}
+    assert opened.errors == []
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_page_does_not_scroll_sideways(open_family: Callable, family: str, phone: bool) -> None:
+    opened = open_family(family, phone=phone)
+    for identifier in [entry["id"] for entry in opened.facts["checkpoints"] if entry["available"]]:
+        opened.page.evaluate("hash => { location.hash = hash }", f"ckpt={identifier}&block=1")
+        widths = opened.page.evaluate(
+            "[document.documentElement.scrollWidth, document.documentElement.clientWidth, window.innerWidth]")
+        assert widths[0] <= widths[1] <= widths[2], identifier
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_axe_finds_nothing(open_family: Callable, family: str, scheme: str, phone: bool) -> None:
+    opened = open_family(family, phone=phone, scheme=scheme, hash="block=1&pin=value.self_attn.attention_scores")
+    expect(opened.page.locator("[data-card]")).to_have_attribute("data-pinned", "value.self_attn.attention_scores")
+    results = Axe().run(opened.page)
+    assert results.violations_count == 0, results.generate_report()
+
+
+def test_text_in_the_diagram_is_legible_on_a_phone(open_family: Callable) -> None:
+    opened = open_family("laguna", phone=True, hash="block=1")
+    heights = opened.page.evaluate("""
+        [...document.querySelectorAll('svg text')].filter(e => e.getClientRects().length).map(e => {
+            const scale = e.getScreenCTM().a;
+            return [e.textContent.trim(), parseFloat(getComputedStyle(e).fontSize) * scale];
+        })""")
+    assert heights
+    small = [entry for entry in heights if entry[1] < 10.5]
+    assert small == []
+
+
+def test_the_site_uses_relative_addresses_only(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for attribute in ('href="/', 'src="/'):
+            assert attribute not in text, f"{path.relative_to(site)} has {attribute}"
