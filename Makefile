@@ -17,7 +17,7 @@ test: $(VENV)/.installed
 	$(BIN)/pytest --numprocesses 2
 
 clean:
-	rm -rf $(VENV) site site.new .cache site_src/families site_src/data site_src/source site_src/index.md
+	rm -rf $(VENV) site site.* .cache site_src/families site_src/data site_src/source site_src/index.md
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -1,14 +1,15 @@
 """The location grammar: where a value is read, as a path from its host.
 
 A location is parsed once and then resolved on a live envoy, printed as a path, or phrased in English. Steps are
-separated by dots: ``..`` is the host's parent, a name is a child module (or, after ``source``, an operation), and the
-last step is ``output``, ``input`` or ``inputs[k]``. ``[k]`` selects an element of a tuple or, after ``inputs``, an
-argument by position or name; ``output.logits`` selects a field. ``derived`` stands for a value computed from others.
+separated by dots: a name is a child module, or the operation that ``source`` in front of it enters, and the last step is
+``output``, ``input`` or ``inputs[k]``; a leading ``../`` climbs to the host's parent. ``output[k]`` selects an element of
+a tuple, ``inputs[k]`` an argument by position or name, ``output.logits`` a field. ``derived`` stands for a value computed
+from others.
 
 >>> str(Location.parse("source.attention_interface_1.inputs[1]"))
 'source.attention_interface_1.inputs[1]'
 >>> Location.parse("experts.inputs[2]").phrase()
-"element 2 of the arguments of the child module experts"
+'element 2 of the arguments of the child module experts'
 """
 
 from __future__ import annotations
@@ -16,8 +17,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_HANDLE = re.compile(r"^(?P<handle>output|inputs?)(?:\[(?P<index>\w+)\])?$")
-_STEP = re.compile(r"^[A-Za-z_]\w*$")
+_NUMBER = r"(?:0|[1-9][0-9]*)"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_STEP = rf"(?!(?:source|output|inputs?)\b){_NAME}\."
+_LOCATION = re.compile(
+    rf"(?P<climbs>(?:\.\./)*)(?P<modules>(?:{_STEP})*)(?P<operations>(?:source\.{_STEP})*)"
+    rf"(?:(?P<output>output)(?:\[(?P<element>{_NUMBER})\]|\.(?P<field>{_NAME}))?"
+    rf"|(?P<inputs>inputs)\[(?:(?P<position>{_NUMBER})|(?P<keyword>{_NAME}))\]"
+    rf"|(?P<input>input))",
+    re.ASCII,
+)
 
 
 class LocationError(ValueError):
@@ -49,28 +58,18 @@ class Location:
         """
         if text == "derived":
             return cls((), "derived")
-        climbs = []
-        while text.startswith("../"):
-            climbs.append("..")
-            text = text[3:]
-        parts = text.split(".")
-        for position, part in enumerate(parts):
-            match = _HANDLE.match(part)
-            if match is None:
-                if not _STEP.match(part):
-                    break
-                continue
-            rest = parts[position + 1:]
-            if len(rest) > 1 or (rest and match["handle"] != "output"):
-                break
-            index = match["index"]
-            return cls(
-                (*climbs, *parts[:position]),
-                match["handle"],
-                int(index) if index is not None and index.isdigit() else index,
-                rest[0] if rest else None,
-            )
-        raise LocationError(f"location {text!r} is not a path that ends in output, input or inputs[k]")
+        match = _LOCATION.fullmatch(text)
+        if match is None:
+            raise LocationError(f"location {text!r} is not a path that ends in output, input or inputs[k]")
+        climbs = ("..",) * match["climbs"].count("/")
+        steps = (match["modules"] + match["operations"]).split(".")[:-1]
+        number = match["element"] or match["position"]
+        return cls(
+            (*climbs, *steps),
+            match["output"] or match["inputs"] or match["input"],
+            match["keyword"] if number is None else int(number),
+            match["field"],
+        )
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -96,7 +95,7 @@ class Location:
             return "computed from other values"
         names = [step for step in self.modules if step != ".."]
         sibling = "sibling module" if ".." in self.modules else "child module"
-        module = f"the {sibling} {'.'.join(names)}" if names else ""
+        module = f"the {sibling} {'.'.join(names)}" if names else "the parent module" if self.modules else ""
         operations = self.operations
         if not operations:
             holder = module or "the module itself"

@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from encyclopedia.build.files import restore_folder, swap_folder
 from encyclopedia.build.project import Project
@@ -25,8 +27,10 @@ def build_site(project: Project) -> None:
         SiteFailed: with the engine's last line.
     """
     restore_folder(project.site)
-    new = project.site.with_name(f"{project.site.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
+    for left_over in project.root.glob(f"{project.site.name}.new-*"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f"{project.site.name}.new-", dir=project.root))
+    new.chmod(0o755)
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(project.root / "mkdocs.yml"),
                "--site-dir", str(new)]
     environment = {**os.environ, PAGES_WRITTEN: "1", "NO_MKDOCS_2_WARNING": "1"}

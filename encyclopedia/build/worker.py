@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
+import signal
+import threading
 import warnings
 from dataclasses import dataclass
+from multiprocessing import connection
 
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts
@@ -41,9 +45,8 @@ class Result:
 
 def prepare() -> None:
     """Set a worker process up: one thread, no hub, no chatter, and an interrupt left to the main process."""
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
     warnings.filterwarnings("ignore")
@@ -51,6 +54,14 @@ def prepare() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+def _leave_with_parent() -> None:
+    # A pool's worker waits for ever for a parent that was killed.
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def run(task: Task) -> Result:

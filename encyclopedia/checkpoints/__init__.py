@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 FOLDER = Path(__file__).parent
 
-_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")
-_IDENTIFIER = re.compile(r"^[A-Za-z_]\w*$")
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class BrokenConfig(Exception):
@@ -80,13 +81,19 @@ def read_family(model_type: str, folder: Path = FOLDER) -> tuple[list[RecordedCh
         entries = json.loads(path.read_text(encoding="utf-8"))["checkpoints"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BrokenConfig(f"{path.name}: not a list of recorded checkpoints ({error})") from error
-    good, broken = [], []
+    if not isinstance(entries, list):
+        raise BrokenConfig(f"{path.name}: key 'checkpoints': not a list of recorded checkpoints")
+    good: dict[str, RecordedCheckpoint] = {}
+    broken = []
     for position, entry in enumerate(entries):
         try:
-            good.append(_checked(entry, position, model_type))
+            record = _checked(entry, position, model_type)
+            if record.id in good:
+                raise BrokenConfig(f"{model_type} checkpoint {record.id!r}: key 'id': recorded twice")
+            good[record.id] = record
         except BrokenConfig as error:
             broken.append(error)
-    return good, broken
+    return list(good.values()), broken
 
 
 def _checked(entry: object, position: int, model_type: str) -> RecordedCheckpoint:
@@ -98,10 +105,15 @@ def _checked(entry: object, position: int, model_type: str) -> RecordedCheckpoin
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the entry"
         raise BrokenConfig(f"{label}: key {key!r}: {first['msg'].lower()}") from error
-    if not _ID.match(record.id):
+    if not _ID.fullmatch(record.id):
         raise BrokenConfig(f"{label}: key 'id': not a repository id of the form owner/name")
     if record.reason is None:
         check_config(record)
+    elif "architectures" in record.config:
+        check_architectures(record)
+    named = record.config.get("model_type", model_type)
+    if named != model_type:
+        raise BrokenConfig(f"{label}: config key 'model_type': {named!r} is another family")
     return record
 
 
@@ -111,33 +123,47 @@ def check_config(record: RecordedCheckpoint) -> None:
     Raises:
         BrokenConfig: naming the checkpoint and the key.
     """
-    def broken(key: str, why: str) -> BrokenConfig:
-        return BrokenConfig(f"checkpoint {record.id!r}: config key {key!r}: {why}")
-
-    config = record.config
-    if not isinstance(config.get("model_type"), str):
-        raise broken("model_type", "missing, or not a string")
-    architectures = config.get("architectures")
-    if not isinstance(architectures, list) or not architectures:
-        raise broken("architectures", "missing, or not a list with a class name")
-    for name in architectures:
-        if not isinstance(name, str) or not _IDENTIFIER.match(name):
-            raise broken("architectures", f"{name!r} is not the name of a class")
-    for key, value in config.items():
+    if not isinstance(record.config.get("model_type"), str):
+        raise _broken(record, "model_type", "missing, or not a string")
+    check_architectures(record)
+    for key, value in record.config.items():
         if not (key.startswith("num_") or key.endswith("_size")):
             continue
         for number in value if isinstance(value, list) else [value]:
             if number is None and not isinstance(value, list):
                 continue
             if isinstance(number, bool) or not isinstance(number, int):
-                raise broken(key, f"{number!r} is not a whole number")
+                raise _broken(record, key, f"{number!r} is not a whole number")
             if number < 0:
-                raise broken(key, f"{number} is negative")
+                raise _broken(record, key, f"{number} is negative")
+
+
+def check_architectures(record: RecordedCheckpoint) -> None:
+    """Check that the config names classes, and nothing else, as its architectures.
+
+    Raises:
+        BrokenConfig: naming the checkpoint and the key.
+    """
+    architectures = record.config.get("architectures")
+    if not isinstance(architectures, list) or not architectures:
+        raise _broken(record, "architectures", "missing, or not a list with a class name")
+    for name in architectures:
+        if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+            raise _broken(record, "architectures", f"{name!r} is not the name of a class")
+
+
+def _broken(record: RecordedCheckpoint, key: str, why: str) -> BrokenConfig:
+    return BrokenConfig(f"checkpoint {record.id!r}: config key {key!r}: {why}")
 
 
 @cache
 def _all_recorded() -> dict[str, RecordedCheckpoint]:
-    return {record.id: record for model_type in families_recorded() for record in read_family(model_type)[0]}
+    found = {}
+    for model_type in families_recorded():
+        # A file that cannot be read takes its own family away, and no other.
+        with suppress(BrokenConfig):
+            found |= {record.id: record for record in read_family(model_type)[0]}
+    return found
 
 
 def recorded(checkpoint: str) -> RecordedCheckpoint:

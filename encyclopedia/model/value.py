@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from nnsight.intervention.eproperty import eproperty
 from nnsight.intervention.interleaver import Mediator
+from nnsight.intervention.source import SourceEnvoy
 
 from encyclopedia.location import Location
+from encyclopedia.model.entering import enter
+from encyclopedia.model.errors import Unavailable
 from encyclopedia.model.selection import replace_selected, select
 from encyclopedia.vocabulary import HEAD_OUTPUTS, Value
 
@@ -43,7 +46,11 @@ class StandardValue(eproperty):
         if obj is None:
             return self
         obj.require(self.value.name)
-        return super().__get__(obj, owner)
+        try:
+            return super().__get__(obj, owner)
+        except AttributeError as error:
+            # Python takes an AttributeError of a property for the lack of the property itself.
+            raise Unavailable(f"{obj.path}.{self.value.name} is not available on this call: {error}") from error
 
     def __set__(self, obj: StandardHost, value: Any) -> None:
         obj.require(self.value.name)
@@ -55,7 +62,12 @@ class StandardValue(eproperty):
         location = self._at(obj)
         target = obj
         for step in location.steps:
-            target = target.parent if step == ".." else getattr(target, step)
+            if step == "..":
+                target = target.parent
+            elif step == "source" and isinstance(target, SourceEnvoy):
+                target = enter(target)
+            else:
+                target = getattr(target, step)
         return f"{target.path}.{'input' if location.handle == 'inputs' else location.handle}"
 
     def _at(self, obj: StandardHost) -> Location:
@@ -69,7 +81,12 @@ class StandardValue(eproperty):
 
     def _write_back(self, obj: StandardHost, value: torch.Tensor, raw: Any) -> Any:
         location = self._at(obj)
-        return replace_selected(location, raw, obj.fold(value, select(location, raw)))
+        held = select(location, raw)
+        expected = obj.unfold(self.value, held).shape
+        if getattr(value, "shape", None) != expected:
+            found = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+            raise ValueError(f"{self.value.name} takes {self.value.layout}, here {list(expected)}, and got {found}")
+        return replace_selected(location, raw, obj.fold(value, held))
 
 
 class NextTokenProbs(StandardValue):
@@ -111,9 +128,11 @@ class InputSize(CallArgument):
 
     def __init__(self, value: Value) -> None:
         super().__init__(value, argument="input_ids")
+        self._embeds = CallArgument(value, argument="inputs_embeds")
 
     def _at(self, obj: StandardHost) -> Location:
         return obj.locations["input_ids"]
 
     def _unpack(self, obj: StandardHost, raw: Any) -> torch.Size:
-        return super()._unpack(obj, raw).shape[:2]
+        token_ids = super()._unpack(obj, raw)
+        return (self._embeds._unpack(obj, raw) if token_ids is None else token_ids).shape[:2]

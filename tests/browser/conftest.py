@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import launch
 from filelock import FileLock
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from encyclopedia.build.project import find_project
+from tests.browser.chromium import launch
 
 SUB_PATH = "/some/where"
 
