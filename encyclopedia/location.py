@@ -1,10 +1,10 @@
 """The location grammar: where a value is read, as a path from its host.
 
 A location is parsed once and then resolved on a live envoy, printed as a path, or phrased in English. Steps are
-separated by dots: a name is a child module, or the operation that ``source`` in front of it enters, and the last step is
-``output``, ``input`` or ``inputs[k]``; a leading ``../`` climbs to the host's parent. ``output[k]`` selects an element of
-a tuple, ``inputs[k]`` an argument by position or name, ``output.logits`` a field. ``derived`` stands for a value computed
-from others.
+separated by dots: a name is a child module or, after ``source``, an operation of the forward, and the last step is
+``output``, ``input`` or ``inputs[k]``; a leading ``../`` climbs to the host's parent. ``output[k]`` selects an element
+of a tuple, ``inputs[k]`` an argument by position or name, ``output.logits`` a field. ``derived`` stands for a value
+computed from others.
 
 >>> str(Location.parse("source.attention_interface_1.inputs[1]"))
 'source.attention_interface_1.inputs[1]'

@@ -1,4 +1,4 @@
-"""The quirks: named departures from a plain pre-norm block, each with one sentence that holds wherever it is carried."""
+"""The quirks: named departures from a plain pre-norm block, each with a sentence that holds wherever it is carried."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoModelForCausalLM, PreTrainedConfig
+from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
 from encyclopedia.capture.kinds import Kind, find_kinds
 from encyclopedia.checkpoints import RecordedCheckpoint
@@ -102,7 +102,7 @@ def shrink(config: PreTrainedConfig, blocks: list[int]) -> PreTrainedConfig:
     return type(config)(**small)
 
 
-def twin_of(record: RecordedCheckpoint, *, seed: int = 0, **kwargs: Any) -> nn.Module:
+def twin_of(record: RecordedCheckpoint, *, seed: int = 0, **kwargs: Any) -> PreTrainedModel:
     """The small twin of a recorded checkpoint; the same seed gives the same model.
 
     Args:
@@ -117,7 +117,7 @@ def twin_of(record: RecordedCheckpoint, *, seed: int = 0, **kwargs: Any) -> nn.M
     return twin_of_model(full, seed=seed, **kwargs)
 
 
-def twin_of_model(full: nn.Module, *, seed: int = 0, **kwargs: Any) -> nn.Module:
+def twin_of_model(full: PreTrainedModel, *, seed: int = 0, **kwargs: Any) -> PreTrainedModel:
     """The small twin of a model built without weights; see :func:`twin_of`."""
     kinds = find_kinds(list(blocks_of(full, find_stack(full, full.config))), full.config)
     small = shrink(full.config, chosen_blocks(kinds, full.config.num_hidden_layers))
@@ -150,7 +150,7 @@ def randomize(model: nn.Module, seed: int) -> None:
                 tensor.copy_(noise / math.sqrt(tensor.shape[-1]))
 
 
-def prompt_for(model: nn.Module, *, seed: int = 0, batch: int = 1) -> torch.Tensor:
+def prompt_for(model: PreTrainedModel, *, seed: int = 0, batch: int = 1) -> torch.Tensor:
     """Token ids ``[batch, PROMPT_LENGTH]`` for a twin, clear of its special tokens where they are low."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(8, model.config.vocab_size, (batch, PROMPT_LENGTH), generator=generator)

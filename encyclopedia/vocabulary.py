@@ -115,7 +115,8 @@ _ROOT = (
 _LAYER = (
     Value("layer_input", "layer", RESIDUAL, "The stream as it enters the block", Role.STREAM),
     Value("attention_norm_output", "layer", RESIDUAL, "The normed stream that the attention reads", Role.NORM),
-    Value("layer_mid", "layer", RESIDUAL, "The stream between the two sublayers, after the attention's add",
+    Value("layer_mid", "layer", RESIDUAL,
+          "The stream between the two sublayers; assigning it changes what the next norm reads, not the stream",
           Role.STREAM),
     Value("mlp_norm_output", "layer", RESIDUAL, "The normed stream that the MLP reads", Role.NORM),
     Value("mlp_input", "layer", RESIDUAL, "The tensor the MLP is called with", Role.MLP),
@@ -131,13 +132,13 @@ _ATTENTION = (
           "The values, one set per key/value head, before they are repeated to the query heads", Role.ATTENTION),
     Value("attention_scores", "self_attn", PATTERN, "The scaled and masked scores, as the softmax receives them",
           Role.ATTENTION, made_from=("attention_queries", "attention_keys"), by="q · k"),
-    Value("attention_premix", "self_attn", HEAD_OUTPUTS, "All heads side by side, as the output projection receives them",
+    Value("attention_premix", "self_attn", HEAD_OUTPUTS, "All heads, as the output projection receives them",
           Role.ATTENTION, made_from=("attention_head_outputs",)),
     Value("attention_output", "self_attn", RESIDUAL, "The attention's contribution to the residual stream",
           Role.ATTENTION, made_from=("attention_premix",)),
     Value("attention_probabilities", "self_attn", PATTERN, "The pattern the values are really mixed with",
           Role.ATTENTION, made_from=("attention_scores",), by="softmax"),
-    Value("attention_head_outputs", "self_attn", HEAD_OUTPUTS, "Each head's mix of values, before anything is projected",
+    Value("attention_head_outputs", "self_attn", HEAD_OUTPUTS, "Each head's mix of values, before any projection",
           Role.ATTENTION, made_from=("attention_probabilities", "attention_values")),
 )
 

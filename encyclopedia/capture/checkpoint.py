@@ -13,8 +13,8 @@ from encyclopedia.capture.quirks import find_quirks
 from encyclopedia.capture.shapes import Seen, check_layout, read_shapes
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.facts import (
-    Checks,
     CheckpointFacts,
+    Checks,
     EdgeFacts,
     HostFacts,
     IdentityCheck,

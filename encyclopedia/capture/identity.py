@@ -57,8 +57,8 @@ def measure_identity(model: StandardizedTransformer, input_ids: torch.Tensor, id
     output = values["layer", "layer_output"]
     try:
         rebuilt = eval(compile(claimed, "<identity>", "eval"), {"__builtins__": {}}, names)
-    except (AttributeError, NameError, TypeError) as error:
-        raise BrokenIdentity(f"identity {identity!r} cannot be evaluated on block {layer}: {error}") from error
+    except (AttributeError, NameError, TypeError) as problem:
+        raise BrokenIdentity(f"identity {identity!r} cannot be evaluated on block {layer}: {problem}") from problem
     error = ((rebuilt - output).abs().max() / output.abs().max()).item()
     if not error <= TOLERANCE:
         raise BrokenIdentity(f"identity {identity!r} is off by {error:.2e} on block {layer} of the small twin")

@@ -55,8 +55,8 @@ def attention_type(index: int, block: nn.Module, config: Any) -> str:
 
 def sliding_window(block: nn.Module) -> int | None:
     """The window of the block's attention, or ``None`` where it sees every earlier position."""
-    windows = [getattr(sublayer.module, "sliding_window", None) for sublayer in find_sublayers(block)
-               if sublayer.host == "self_attn"]
+    windows: list[Any] = [getattr(sublayer.module, "sliding_window", None) for sublayer in find_sublayers(block)
+                          if sublayer.host == "self_attn"]
     return windows[0] if windows and windows[0] else None
 
 
@@ -106,12 +106,16 @@ def mlp_sizes(sublayer: Sublayer, config: Any) -> dict[str, int]:
 def inner_width(mlp: nn.Module) -> int | None:
     """The width of a dense MLP's neurons, off its down projection."""
     down = child_named(mlp, DOWN_PROJECTIONS)
-    return None if down is None else mlp.get_submodule(down).in_features
+    if down is None:
+        return None
+    width: Any = mlp.get_submodule(down).in_features
+    return width
 
 
 def own_counts(module: nn.Module) -> dict[str, int]:
     """The expert counts that a module states as its own attributes."""
-    return {name: getattr(module, name) for name in ("num_experts", "top_k") if isinstance(getattr(module, name, None), int)}
+    found = {name: getattr(module, name, None) for name in ("num_experts", "top_k")}
+    return {name: count for name, count in found.items() if isinstance(count, int)}
 
 
 def label_of(kind: Kind, sizes: dict[str, int]) -> str:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
 
 from encyclopedia.model.readings import Reading, read_all
 from encyclopedia.model.transformer import StandardizedTransformer
-from encyclopedia.vocabulary import Layout, values_of
+from encyclopedia.vocabulary import values_of
 
 #: The call that shapes are given for.
 BATCH, SEQ = 1, 8
@@ -30,21 +29,7 @@ class Seen:
 
 def read_shapes(model: StandardizedTransformer, layers: list[int]) -> list[Reading]:
     """Every available value of the root and of ``layers`` under fake tensors; each ``result`` is a :class:`Seen`."""
-    settle_rotary(model._module)
     return read_all(model, torch.zeros(BATCH, SEQ, dtype=torch.long), _seen, fake=True, layers=layers)
-
-
-def settle_rotary(model: nn.Module) -> None:
-    """Fix rotary frequencies that follow the length of the input.
-
-    Such a rotary compares numbers in the position ids, and fake tensors hold none; the frequencies change no shape.
-    """
-    for module in model.modules():
-        kinds = getattr(module, "rope_type", None)
-        if isinstance(kinds, str):
-            module.rope_type = "default"
-        elif isinstance(kinds, dict):
-            module.rope_type = dict.fromkeys(kinds, "default")
 
 
 def _seen(value: Any) -> Seen:
@@ -87,8 +72,3 @@ def axis_sizes(sizes: dict[str, int]) -> dict[str, int]:
 
 def _sort(dtype: str) -> str:
     return "int" if dtype.startswith(("int", "uint")) else "float"
-
-
-def is_checked(layout: Layout | None, seen: Seen | None) -> bool:
-    """Whether a run has confirmed a value; a plain Python value counts once it was read."""
-    return seen is not None and (layout is None or len(seen.shape) == len(layout.dims))

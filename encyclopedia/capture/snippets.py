@@ -11,23 +11,19 @@ import io
 import linecache
 import traceback
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import jinja2
 import torch
 
 from encyclopedia.checkpoints import RecordedCheckpoint
-from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts, SnippetFacts
+from encyclopedia.facts import FamilyFacts, NotesFacts, SnippetFacts
 from encyclopedia.model.transformer import StandardizedTransformer
-from encyclopedia.notes import Snippet, python_blocks
+from encyclopedia.notes import Snippet, snippets
 from encyclopedia.twin import prompt_for, twin_of
 
 #: Attribute that limits a block to some checkpoints: their ids with commas between, or ``reference``.
 CHECKPOINTS = "checkpoints"
-
-#: Attribute of a block that no twin can run, with why.
-NEEDS_WEIGHTS = "needs-weights"
 
 #: Seed of torch's generator when a checkpoint's first block begins.
 SEED = 0
@@ -46,56 +42,42 @@ def check_notes(text: str, family: FamilyFacts, records: Sequence[RecordedCheckp
         records: the family's recorded checkpoints.
 
     Raises:
+        NotesError: where an expression in the notes cannot be filled in.
         BrokenSnippet: at the first block that fails.
     """
-    facts = {checkpoint.id: checkpoint for checkpoint in family.checkpoints}
     file = f"site_src/notes/{family.model_type}.md"
-    return NotesFacts(snippets=run_snippets(python_blocks(text), records, facts, family.reference, file))
+    return NotesFacts(snippets=run_snippets(snippets(text, family), records, family.reference, file))
 
 
 def run_snippets(
-    snippets: Sequence[Snippet],
-    records: Sequence[RecordedCheckpoint],
-    facts: Mapping[str, CheckpointFacts],
-    reference: str,
-    file: str,
+    blocks: Sequence[Snippet], records: Sequence[RecordedCheckpoint], reference: str, file: str
 ) -> list[SnippetFacts]:
-    """Run ``snippets`` on the twin of each checkpoint they hold for.
+    """Run ``blocks`` on the twin of each checkpoint they hold for.
 
     Args:
-        snippets: in page order.
+        blocks: in page order, with nothing left to fill in.
         records: the family's recorded checkpoints; those with a reason not to be shown are passed over.
-        facts: by checkpoint id, for expressions in the code (``ref`` and ``ckpt(id)``).
         reference: id of the family's reference.
         file: the notes' name in messages.
 
     Returns:
-        For each snippet the checkpoints it ran on, or why it ran on none.
+        For each block the checkpoints it ran on, or why it ran on none.
 
     Raises:
-        BrokenSnippet: at the first snippet that fails.
+        BrokenSnippet: at the first block that fails.
     """
     shown = {record.id: record for record in records if record.reason is None}
-    holds = [_holds_for(snippet, list(shown), {record.id for record in records}, reference, file)
-             for snippet in snippets]
-    reasons = [_why_not(snippet, found) for snippet, found in zip(snippets, holds, strict=True)]
-    codes = [_filled_in(snippet, facts, reference, file) if reason is None else ""
-             for snippet, reason in zip(snippets, reasons, strict=True)]
+    known = {record.id for record in records}
+    holds = [_holds_for(block, list(shown), known, reference, file) for block in blocks]
+    reasons = [_why_not(block, found) for block, found in zip(blocks, holds, strict=True)]
     for checkpoint, record in shown.items():
-        chosen = [position for position, reason in enumerate(reasons)
-                  if reason is None and checkpoint in holds[position]]
-        if not chosen:
-            continue
-        twin = twin_of(record)
-        namespace = {"model": StandardizedTransformer(twin), "prompt": prompt_for(twin), "torch": torch,
-                     "__name__": "notes"}
-        with torch.random.fork_rng():
-            torch.manual_seed(SEED)
-            for position in chosen:
-                _run(codes[position], snippets[position].line, namespace, file, checkpoint)
+        chosen = [block for block, found, reason in zip(blocks, holds, reasons, strict=True)
+                  if reason is None and checkpoint in found]
+        if chosen:
+            _run_all(chosen, record, file)
     return [
-        SnippetFacts(line=snippet.line, ran_on=found if reason is None else [], reason=reason)
-        for snippet, found, reason in zip(snippets, holds, reasons, strict=True)
+        SnippetFacts(line=block.line, ran_on=found if reason is None else [], reason=reason)
+        for block, found, reason in zip(blocks, holds, reasons, strict=True)
     ]
 
 
@@ -113,33 +95,35 @@ def _holds_for(snippet: Snippet, shown: list[str], known: set[str], reference: s
 
 
 def _why_not(snippet: Snippet, holds: list[str]) -> str | None:
-    if NEEDS_WEIGHTS in snippet.attributes:
-        return snippet.attributes[NEEDS_WEIGHTS] or "it needs real weights"
+    if snippet.needs_weights is not None:
+        return snippet.needs_weights or "it needs real weights"
     return None if holds else "no checkpoint that it holds for is shown"
 
 
-def _filled_in(snippet: Snippet, facts: Mapping[str, CheckpointFacts], reference: str, file: str) -> str:
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    names = {"ref": facts.get(reference), "ckpt": facts.__getitem__}
-    try:
-        return environment.from_string(snippet.code).render(names)
-    except (jinja2.TemplateError, KeyError) as error:
-        raise BrokenSnippet(f"{file}:{snippet.line}: {_one_line(error)}") from error
+def _run_all(blocks: Sequence[Snippet], record: RecordedCheckpoint, file: str) -> None:
+    twin = twin_of(record)
+    namespace: dict[str, Any] = {
+        "__name__": "notes", "model": StandardizedTransformer(twin), "prompt": prompt_for(twin), "torch": torch,
+    }
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        for block in blocks:
+            _run(block, namespace, record.id, file)
 
 
-def _run(code: str, line: int, namespace: dict[str, Any], file: str, checkpoint: str) -> None:
+def _run(snippet: Snippet, namespace: dict[str, Any], checkpoint: str, file: str) -> None:
     # Blank lines in front give every statement the line it has in the notes.
-    source = "\n" * line + code.rstrip("\n") + "\n"
+    source = "\n" * snippet.line + snippet.code.rstrip("\n") + "\n"
     # nnsight reads the body of a trace from linecache, and once per name: another text needs another name.
-    name = f"<{file} on {checkpoint}, {line}-{zlib.crc32(source.encode()):08x}>"
+    name = f"<{file}, line {snippet.line}, on {checkpoint}, {zlib.crc32(source.encode()):08x}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(source, name, "exec"), namespace)
     except Exception as error:
-        at = _line_in(error, name) or line
-        said = _one_line(error) if str(error) else f"{type(error).__name__}: {linecache.getline(name, at).strip()}"
-        raise BrokenSnippet(f"{file}:{at}: on the small twin of {checkpoint}: {said}") from error
+        line = _line_in(error, name) or snippet.line
+        said = _one_line(error) if str(error) else f"{type(error).__name__}: {linecache.getline(name, line).strip()}"
+        raise BrokenSnippet(f"{file}:{line}: on the small twin of {checkpoint}: {said}") from error
 
 
 def _line_in(error: Exception, name: str) -> int | None:
@@ -151,4 +135,5 @@ def _line_in(error: Exception, name: str) -> int | None:
 
 
 def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {' '.join(said.split())}"

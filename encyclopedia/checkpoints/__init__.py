@@ -17,6 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 FOLDER = Path(__file__).parent
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+#: Above any count or size of a model, so that a slip of the keyboard does not build for ever.
+LARGEST = 2_000_000
+
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -136,6 +139,21 @@ def check_config(record: RecordedCheckpoint) -> None:
                 raise _broken(record, key, f"{number!r} is not a whole number")
             if number < 0:
                 raise _broken(record, key, f"{number} is negative")
+            if number > LARGEST:
+                raise _broken(record, key, f"{number} is larger than any model has")
+    _check_heads(record)
+
+
+def _check_heads(record: RecordedCheckpoint) -> None:
+    heads, kv_heads, width = (
+        record.config.get(key) or 0 for key in ("num_attention_heads", "num_key_value_heads", "hidden_size"))
+    if not isinstance(heads, int) or not heads:
+        return
+    if isinstance(kv_heads, int) and kv_heads and heads % kv_heads:
+        raise _broken(record, "num_attention_heads", f"{heads} is not a multiple of {kv_heads} key/value heads")
+    states_head_dim = any("head_dim" in key for key in record.config)
+    if not states_head_dim and isinstance(width, int) and width % heads:
+        raise _broken(record, "num_attention_heads", f"hidden_size {width} does not split into {heads} heads")
 
 
 def check_architectures(record: RecordedCheckpoint) -> None:
@@ -158,7 +176,7 @@ def _broken(record: RecordedCheckpoint, key: str, why: str) -> BrokenConfig:
 
 @cache
 def _all_recorded() -> dict[str, RecordedCheckpoint]:
-    found = {}
+    found: dict[str, RecordedCheckpoint] = {}
     for model_type in families_recorded():
         # A file that cannot be read takes its own family away, and no other.
         with suppress(BrokenConfig):
@@ -175,6 +193,7 @@ def recorded(checkpoint: str) -> RecordedCheckpoint:
     known = _all_recorded()
     if checkpoint in known:
         return known[checkpoint]
-    near = difflib.get_close_matches(checkpoint, known, n=1, cutoff=0.0)
-    hint = f"; the nearest is {near[0]!r}" if near else ""
+    spelled = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(checkpoint.lower(), spelled, n=1, cutoff=0.0)
+    hint = f"; the nearest is {spelled[near[0]]!r}" if near else ""
     raise KeyError(f"no recorded checkpoint {checkpoint!r}{hint}")

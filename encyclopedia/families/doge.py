@@ -40,11 +40,11 @@ FAMILY = Family(
                 "mlp_activation": "source.self_act_fn_1.output",
                 "mlp_neurons": "down_proj.input",
             },
-            withdrawn={
-                name: _NO_MODULES
-                for name in ("router_logits", "expert_weights", "expert_indices", "expert_outputs", "routed_output",
-                             "shared_expert_output")
-            },
+            withdrawn=dict.fromkeys(
+                ("router_logits", "expert_weights", "expert_indices", "expert_outputs", "routed_output",
+                 "shared_expert_output"),
+                _NO_MODULES,
+            ),
         ),
     },
 )

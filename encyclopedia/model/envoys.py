@@ -180,6 +180,12 @@ class PlacedMlp(Mlp):
             return "this is the mixture's shared expert; what the block adds is the mixture's own mlp_output"
         return super().unavailable(name)
 
+    def unfold(self, value: Value, tensor: Any) -> Any:
+        return self.parent.unfold(value, tensor) if isinstance(self.parent, Mixture) else tensor
+
+    def fold(self, tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        return self.parent.fold(tensor, like) if isinstance(self.parent, Mixture) else super().fold(tensor, like)
+
 
 @carries("mlp", "mlp_activation", "mlp_neurons", "router_logits", "expert_weights", "expert_indices", "expert_outputs",
          "routed_output", "shared_expert_output")
@@ -187,10 +193,10 @@ class Mixture(Mlp):
     """A mixture of experts in the MLP's place; it routes tokens flat over the batch."""
 
     host = "mlp"
-    withdrawn: Mapping[str, str] = {
-        name: "a mixture has one set of neurons per expert; read them on the shared expert or inside the experts"
-        for name in ("mlp_activation", "mlp_neurons")
-    }
+    withdrawn: Mapping[str, str] = dict.fromkeys(
+        ("mlp_activation", "mlp_neurons"),
+        "a mixture has one set of neurons per expert; read them on the shared expert or inside the experts",
+    )
 
     def _instrument(self) -> None:
         super()._instrument()

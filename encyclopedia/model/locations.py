@@ -77,8 +77,7 @@ def attention_locations(attention: nn.Module) -> dict[str, str]:
 
 def eager_attention(attention: nn.Module) -> Callable:
     """The eager attention function that this module's file passes to the interface."""
-    module = sys.modules[type(attention).__module__]
-    return getattr(module, "eager_attention_forward")
+    return vars(sys.modules[type(attention).__module__])["eager_attention_forward"]
 
 
 def mlp_locations(mlp: nn.Module) -> dict[str, str]:

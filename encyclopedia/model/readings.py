@@ -56,11 +56,11 @@ def read_all(
     for name, reason in StandardHost.support(model).items():
         if reason is None and (wanted is None or name in wanted):
             places["model", name] = [(None, model)]
-    for layer in range(model.num_layers) if layers is None else layers:
-        for host in model.hosts(layer):
+    for index in range(model.num_layers) if layers is None else layers:
+        for host in model.hosts(index):
             for name, reason in host.support().items():
                 if reason is None and (wanted is None or name in wanted):
-                    places.setdefault((host.host, name), []).append((layer, host))
+                    places.setdefault((host.host, name), []).append((index, host))
     found: list[Reading] = []
     runner = model.scan if fake else model.trace
     with runner() as tracer:

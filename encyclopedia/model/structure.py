@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from encyclopedia.model.errors import UnknownStructure
 from encyclopedia.model.operations import called_children
@@ -70,7 +71,7 @@ class AttentionSizes:
     qk_head_dim: int
 
 
-def find_stack(model: nn.Module, config: Any) -> Stack:
+def find_stack(model: PreTrainedModel, config: Any) -> Stack:
     """The model's container, embedding, blocks, final norm and head.
 
     Raises:
@@ -190,5 +191,8 @@ def blocks_of(model: nn.Module, stack: Stack) -> Iterator[nn.Module]:
 
 
 def without_weights(module: nn.Module) -> bool:
-    """Whether any parameter of ``module`` is on the meta device, so that it cannot compute."""
-    return any(parameter.device == torch.device("meta") for parameter in module.parameters())
+    """Whether every parameter of ``module`` is on the meta device, so that it cannot compute.
+
+    A model that keeps part of its weights elsewhere until they are needed has some of them there too, and computes.
+    """
+    return all(parameter.device == torch.device("meta") for parameter in module.parameters())

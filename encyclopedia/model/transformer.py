@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from nnsight.modeling.transformers import TransformersModel
 from torch._guards import detect_fake_mode
+from transformers import PreTrainedModel
 
 from encyclopedia.checkpoints import recorded
 from encyclopedia.families import family
@@ -15,6 +16,7 @@ from encyclopedia.model.envoys import StandardHost, carries
 from encyclopedia.model.errors import NoWeights
 from encyclopedia.model.hosts import standardize
 from encyclopedia.model.locations import parse_all, root_locations
+from encyclopedia.model.rotary import settled_rotary
 from encyclopedia.model.structure import Stack, find_stack, without_weights
 from encyclopedia.vocabulary import HOSTS
 
@@ -97,7 +99,11 @@ class StandardizedTransformer(TransformersModel, StandardHost):
     def _load_meta(self, repo_id: str, *args: Any, **kwargs: Any) -> torch.nn.Module:
         return self._learn(super()._load_meta(repo_id, *args, **kwargs))
 
-    def _learn(self, module: torch.nn.Module) -> torch.nn.Module:
+    def _loaded_preprocessors(self) -> set[str]:
+        # nnsight asks the pipeline's class, and transformers gives only that class's name until it was imported.
+        return {"tokenizer"}
+
+    def _learn(self, module: PreTrainedModel) -> PreTrainedModel:
         self._native_stack = find_stack(module, module.config)
         standard = standardize(module, self._native_stack, family(module.config.model_type))
         self._host_classes.update(standard.host_classes)
@@ -105,7 +111,10 @@ class StandardizedTransformer(TransformersModel, StandardHost):
         return module
 
     def interleave(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
-        if detect_fake_mode() is None and self.dispatched and without_weights(self._module):
+        if detect_fake_mode() is not None:
+            with settled_rotary(self._module):
+                return super().interleave(fn, *args, **kwargs)
+        if self.dispatched and without_weights(self._module):
             raise NoWeights(f"{type(self._module).__name__} was built without weights: use scan(), which reads shapes")
         return super().interleave(fn, *args, **kwargs)
 

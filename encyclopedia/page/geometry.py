@@ -82,7 +82,8 @@ def polyline(points: Sequence[Point], *, head: bool = True) -> str:
     parts = [f"M{_pair(corners[0])}"]
     for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
         radius = min(CORNER, _distance(before, corner) / 2, _distance(corner, after) / 2)
-        parts.append(f"L{_pair(_towards(corner, before, radius))}Q{_pair(corner)} {_pair(_towards(corner, after, radius))}")
+        begin, end = _towards(corner, before, radius), _towards(corner, after, radius)
+        parts.append(f"L{_pair(begin)}Q{_pair(corner)} {_pair(end)}")
     parts.append(f"L{_pair(corners[-1])}")
     if head:
         parts.append(_arrowhead(corners[-2], corners[-1]))
@@ -110,7 +111,7 @@ def _without_repeats(points: Sequence[Point]) -> list[Point]:
 
 
 def _straight(a: Point, b: Point, c: Point) -> bool:
-    return (abs(a[0] - b[0]) < 0.05 and abs(b[0] - c[0]) < 0.05) or (abs(a[1] - b[1]) < 0.05 and abs(b[1] - c[1]) < 0.05)
+    return any(abs(a[axis] - b[axis]) < 0.05 and abs(b[axis] - c[axis]) < 0.05 for axis in (0, 1))
 
 
 def _distance(a: Point, b: Point) -> float:

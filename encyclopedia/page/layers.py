@@ -79,6 +79,8 @@ class Arrangement:
     width: float
     height: float
     labels: list[Label]
+    #: The pairs of keys that :meth:`route` knows.
+    links: frozenset[tuple[str, str]]
     _level: dict[str, int] = field(repr=False)
     _lanes: dict[tuple[str, int], float] = field(repr=False)
     _gaps: list[tuple[float, float]] = field(repr=False)
@@ -94,7 +96,8 @@ class Arrangement:
             end: the box it enters where that is one inside the target.
         """
         start, end = start or self.boxes[source], end or self.boxes[target]
-        aside, points = _aside_centre(start, self.flow), [(_along_end(start, self.flow), _aside_centre(start, self.flow))]
+        aside = _aside_centre(start, self.flow)
+        points = [(_along_end(start, self.flow), aside)]
         last = self._level[target]
         for level in range(self._level[source] + 1, last + 1):
             wanted = _aside_centre(end, self.flow) if level == last else self._lanes.get((source, level), aside)
@@ -135,12 +138,12 @@ def arrange(
         The arrangement, or ``None`` where it does not fit in ``available``.
     """
     sizes = {item.key: (item.width, item.height) if flow == "across" else (item.height, item.width) for item in items}
-    forward = [link for link in _acyclic(items, links)]
+    forward = _acyclic(items, links)
     layers = _layers(items, forward, late=late, sink=sink)
     if flow == "down":
-        layers = _broken(layers, sizes, spacing.apart, available)
+        layers = _broken(layers, {link.target for link in forward}, sizes, spacing.apart, available)
     level = {key: index for index, layer in enumerate(layers) for key in layer}
-    gaps = _gap_sizes(layers, level, forward, flow, spacing)
+    gaps = _gap_sizes(layers, level, sizes, forward, flow, spacing)
     lengths = [max((sizes[key][0] for key in layer), default=0.0) for layer in layers]
     if flow == "across":
         spare = available - sum(lengths) - sum(gaps)
@@ -168,7 +171,7 @@ def arrange(
     width, height = (cursor, depth) if flow == "across" else (available, cursor)
     bundles = _bundles(level, forward)
     return Arrangement(flow, boxes, width, height, _labels(boxes, forward, level, spans, flow, spacing, available),
-                       level, lanes, spans, bundles)
+                       frozenset(bundles), level, lanes, spans, bundles)
 
 
 def _acyclic(items: Sequence[Item], links: Sequence[Link]) -> list[Link]:
@@ -203,13 +206,14 @@ def _layers(items: Sequence[Item], links: Sequence[Link], *, late: bool, sink: s
 
 
 def _broken(
-    layers: list[list[str]], sizes: dict[str, tuple[float, float]], apart: float, limit: float
+    layers: list[list[str]], made: set[str], sizes: dict[str, tuple[float, float]], apart: float, limit: float
 ) -> list[list[str]]:
+    """``layers`` with those that are too wide in several rows; what arrows lead to stands nearer to their start."""
     broken = []
     for layer in layers:
         row: list[str] = []
         used = 0.0
-        for key in layer:
+        for key in sorted(layer, key=lambda key: key not in made) if _total(layer, sizes, apart) > limit else layer:
             if row and used + apart + sizes[key][1] > limit:
                 broken.append(row)
                 row, used = [], 0.0
@@ -219,11 +223,24 @@ def _broken(
     return broken
 
 
+def _total(layer: Sequence[str], sizes: dict[str, tuple[float, float]], apart: float) -> float:
+    return sum(sizes[key][1] for key in layer) + apart * (len(layer) - 1)
+
+
 def _gap_sizes(
-    layers: list[list[str]], level: dict[str, int], links: Sequence[Link], flow: Flow, spacing: Spacing
+    layers: list[list[str]],
+    level: dict[str, int],
+    sizes: dict[str, tuple[float, float]],
+    links: Sequence[Link],
+    flow: Flow,
+    spacing: Spacing,
 ) -> list[float]:
     gaps = []
     for index in range(1, len(layers)):
+        if not any(sizes[key][0] for key in layers[index]):
+            # A sink without a size is only where the last arrow leaves.
+            gaps.append(2 * TURN)
+            continue
         texts = [link.label for link in links if link.label and level[link.target] == index]
         room = max((len(text) * spacing.letter + 12 for text in texts), default=0.0) if flow == "across" else (
             spacing.line + TURN + 6 if texts else 0.0)
@@ -287,7 +304,9 @@ def _placed(
     total = sum(size for _, size, _ in wanted) + apart * max(len(wanted) - 1, 0)
     if limit is not None and total > limit + 1e-6:
         return None
-    ordered = sorted(wanted, key=lambda entry: (entry[2] is None, entry[2] or 0.0))
+    # What wishes for nothing stands last, but before lanes: an arrow that passes by stays on the outside.
+    only_lanes = all(isinstance(name, tuple) for name, _, middle in wanted if middle is not None)
+    ordered = sorted(wanted, key=lambda entry: ((entry[2] is None) != only_lanes, entry[2] or 0.0))
     starts: list[float] = []
     cursor: float | None = None
     for _, size, middle in ordered:

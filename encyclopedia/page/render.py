@@ -18,6 +18,9 @@ from encyclopedia.page.environment import environment
 from encyclopedia.page.module import module_view
 from encyclopedia.page.notes import render_notes
 
+#: Hue of pages that belong to no family.
+SITE_HUE = 230
+
 
 def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
     """The page of a family.
@@ -45,8 +48,9 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
 
 def render_index(families: Sequence[FamilyFacts], templates: Path) -> str:
     """The front page: every family with its sentence."""
-    html = environment(templates).get_template("page/index.html.jinja").render(families=families)
-    return _document({"title": "Families", "template": "family.html", "hide": ["navigation", "toc"]}, html)
+    html = environment(templates).get_template("page/index.html.jinja").render(
+        families=families, stylesheet=stylesheet(palette(SITE_HUE)))
+    return _document({"title": "Overview", "template": "family.html", "hide": ["navigation", "toc"]}, html)
 
 
 def _document(front_matter: dict[str, Any], html: str) -> str:

@@ -1,0 +1,248 @@
+"""The cards: what the page says about each part of the strip and the diagram.
+
+A card belongs to one checkpoint. Where its text is the same on several kinds it is stored once, with a shape per
+kind; ``[i]`` in an expression stands for the block on the slider.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from encyclopedia.facts import CheckpointFacts, HostFacts, KindFacts, PartFacts, SublayerFacts, ValueFacts
+from encyclopedia.page.diagram import HOST_ROLES
+from encyclopedia.page.tree import class_at
+from encyclopedia.page.wording import PART_TITLES, counted, sizes_of, title_of
+
+BLOCK = "model.layers[i]"
+
+_KEYWORD = re.compile(r'(?<!`)\b(\w+="\w+")(?!`)')
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a card: a word, a phrase in which backticks set code, and a path that can be copied."""
+
+    label: str
+    text: str
+    code: str | None = None
+    #: What copying the path gives, where that is more than is shown.
+    copy: str | None = None
+    checked: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is said about one part."""
+
+    id: str
+    #: The sort of part, such as ``value``.
+    what: str
+    role: str
+    expression: str
+    description: str
+    layout: str | None = None
+    dims: tuple[str, ...] = ()
+    dtype: str | None = None
+    rows: tuple[Row, ...] = ()
+    #: The kinds it is true of, as positions in ``CheckpointFacts.kinds``.
+    kinds: tuple[int, ...] = ()
+    #: Per kind of the checkpoint, at batch 1 and seq 8.
+    shapes: tuple[tuple[int, ...] | None, ...] = ()
+
+    def published(self) -> dict[str, Any]:
+        """The card as plain data, without what it does not have."""
+        return _without_nothing(asdict(self))
+
+
+@dataclass
+class Deck:
+    """The cards of a checkpoint while they are gathered."""
+
+    _cards: dict[Card, list[int]] = field(default_factory=dict)
+
+    def add(self, card: Card, kind: int) -> None:
+        self._cards.setdefault(card, []).append(kind)
+
+    def cards(self) -> list[Card]:
+        return [replace(card, kinds=tuple(kinds)) for card, kinds in self._cards.items()]
+
+
+def cards_of(checkpoint: CheckpointFacts) -> list[Card]:
+    """Every card of an available checkpoint."""
+    hosts = {host.name: host for host in checkpoint.hosts}
+    deck = Deck()
+    for index, kind in enumerate(checkpoint.kinds):
+        for card in (*_strip(checkpoint, hosts), *_stream(checkpoint, hosts, kind)):
+            deck.add(card, index)
+        for position, sublayer in enumerate(kind.sublayers):
+            for card in _sublayer(checkpoint, hosts, kind, sublayer, position):
+                deck.add(card, index)
+    return deck.cards()
+
+
+def _strip(checkpoint: CheckpointFacts, hosts: Mapping[str, HostFacts]) -> Iterator[Card]:
+    kinds = checkpoint.kinds
+    labels = "; ".join(f"{len(kind.blocks)} × {kind.label}" for kind in kinds)
+    yield from _strip_module(checkpoint, hosts, "embed_tokens", "token_embeddings", "stream")
+    yield Card("strip.layers", "blocks", "stream", "model.layers",
+               f"The blocks, in order: {labels}. The slider picks the one that is drawn below.",
+               rows=(Row("class", f"`{kinds[0].modules.get('layer', 'block')}`"),
+                     Row("count", counted(sum(len(kind.blocks) for kind in kinds), "block"))))
+    yield from _strip_module(checkpoint, hosts, "norm", "final_norm_output", "norm")
+    yield from _strip_module(checkpoint, hosts, "lm_head", "lm_head_output", "stream")
+    logits = _value(hosts, "model", "logits")
+    if logits is not None:
+        yield _value_card(logits, "strip.logits", "output", "model")
+
+
+def _strip_module(
+    checkpoint: CheckpointFacts, hosts: Mapping[str, HostFacts], module: str, name: str, role: str
+) -> Iterator[Card]:
+    value, native = _value(hosts, "model", name), class_at(checkpoint.printout, [module])
+    rows = _module_rows(f"model.{module}", native)
+    if value is not None:
+        yield _value_card(value, f"strip.{module}", "module", "model", role=role, more=rows)
+    else:
+        yield Card(f"strip.{module}", "module", role, f"model.{module}", "A module of the model.", rows=rows)
+
+
+def _stream(checkpoint: CheckpointFacts, hosts: Mapping[str, HostFacts], kind: KindFacts) -> Iterator[Card]:
+    for name in ("input", "mid", "output"):
+        value = _value(hosts, "layer", f"layer_{name}")
+        if value is not None:
+            yield _value_card(value, f"stream.{name}", "residual stream", BLOCK)
+
+
+def _sublayer(
+    checkpoint: CheckpointFacts, hosts: Mapping[str, HostFacts], kind: KindFacts, sublayer: SublayerFacts, position: int
+) -> Iterator[Card]:
+    role, path = HOST_ROLES.get(sublayer.host, "attention"), f"{BLOCK}.{sublayer.host}"
+    host = hosts.get(sublayer.host)
+    values = {value.name: value for value in (host.values if host else [])}
+    phrases = "; ".join(sizes_of(sublayer, kind.sizes))
+    yield Card(
+        f"sublayer.{sublayer.host}", "module", role, path,
+        f"{title_of(sublayer, kind.sizes)}{f' with {phrases}' if phrases else ''}.",
+        rows=(*_module_rows(path, sublayer.class_name),
+              Row("reads", _reads(sublayer)),
+              Row("adds", f"`{sublayer.contribution}`, to the residual stream"),
+              *([Row("holds", ", ".join(f"`{name}`" for name in sublayer.values))] if sublayer.values else [])))
+    for norm, reads, name in (
+        (sublayer.norm, "the residual stream", _norm_value(sublayer)),
+        (sublayer.post_norm, f"what `{sublayer.host}` returns", None),
+    ):
+        if norm is not None:
+            yield _norm_card(checkpoint, hosts, kind, norm, reads, name)
+    for name in sublayer.values:
+        if name in values:
+            yield _value_card(values[name], f"value.{sublayer.host}.{name}", "value", path)
+    for part in sublayer.parts:
+        yield _part_card(sublayer, part, role, path)
+    added = values.get(sublayer.contribution)
+    if added is not None:
+        yield _value_card(added, f"contribution.{sublayer.host}", "contribution", path,
+                          more=(Row("term of", f"`{kind.identity}`"),))
+    if sublayer.stream_gate is not None:
+        yield Card(f"gate.{sublayer.host}", "gate on the stream", "stream", f"{BLOCK}.{sublayer.stream_gate}",
+                   "A parameter of the block. The stream is multiplied by it before "
+                   f"`{sublayer.contribution}` is added, so what earlier blocks wrote arrives rescaled.",
+                   rows=(Row("term of", f"`{kind.identity}`"),))
+    yield _add_card(hosts, kind, sublayer, position)
+
+
+def _reads(sublayer: SublayerFacts) -> str:
+    return f"the stream through `{sublayer.norm}`" if sublayer.norm else "the stream as it is, without a norm in front"
+
+
+def _norm_value(sublayer: SublayerFacts) -> str:
+    return "mlp_norm_output" if sublayer.host == "mlp" else "attention_norm_output"
+
+
+def _norm_card(
+    checkpoint: CheckpointFacts,
+    hosts: Mapping[str, HostFacts],
+    kind: KindFacts,
+    norm: str,
+    reads: str,
+    name: str | None,
+) -> Card:
+    native = class_at(checkpoint.printout, ["layers", kind.blocks[0], norm])
+    rows = (*_module_rows(f"{BLOCK}.{norm}", native), Row("reads", reads))
+    value = _value(hosts, "layer", name) if name else None
+    # The standard value is this norm's only where it is read at this norm.
+    if value is not None and norm in value.location.split("."):
+        return _value_card(value, f"norm.{norm}", "norm", BLOCK, role="norm", more=rows)
+    return Card(f"norm.{norm}", "norm", "norm", f"{BLOCK}.{norm}",
+                "A norm behind the sublayer: what it gives is added to the stream." if name is None
+                else "The norm in front of the sublayer.", rows=rows)
+
+
+def _part_card(sublayer: SublayerFacts, part: PartFacts, role: str, path: str) -> Card:
+    said = {
+        "router": "Scores every expert for each token and keeps the best.",
+        "experts": "The experts that tokens are sent to; their weighted outputs are summed per token.",
+        "shared": "A dense MLP that every token passes, beside the experts it is routed to.",
+    }
+    return Card(f"part.{sublayer.host}.{part.name}", PART_TITLES.get(part.name, part.name), role,
+                f"{path}.{part.module}", said.get(part.name, "A part of the mixture."),
+                rows=(*_module_rows(f"{path}.{part.module}", part.class_name),
+                      Row("holds", ", ".join(f"`{name}`" for name in part.values) or "no standard value")))
+
+
+def _add_card(hosts: Mapping[str, HostFacts], kind: KindFacts, sublayer: SublayerFacts, position: int) -> Card:
+    last = position == len(kind.sublayers) - 1
+    name = "layer_output" if last else "layer_mid"
+    value = _value(hosts, "layer", name)
+    term = f"`{sublayer.host}.{sublayer.contribution}`"
+    carried = f"the stream, multiplied by `{sublayer.stream_gate}`" if sublayer.stream_gate else "the stream"
+    said = f"Adds {term} to {carried}."
+    rows = (Row("term of", f"`{kind.identity}`"),)
+    if value is None:
+        return Card(f"add.{position}", "add", "stream", BLOCK, said, rows=rows)
+    return replace(_value_card(value, f"add.{position}", "add", BLOCK, more=rows),
+                   description=f"{said} The sum is `{name}`.")
+
+
+def _value_card(
+    value: ValueFacts, node: str, what: str, host: str, *, role: str | None = None, more: tuple[Row, ...] = ()
+) -> Card:
+    computed = value.location == "derived"
+    rows = [Row("read at", value.where, None if computed else value.location,
+                None if computed else _reach(host, value.location))]
+    if value.condition is not None:
+        rows.append(Row("needs", _KEYWORD.sub(r"`\1`", value.condition)))
+    rows += more
+    rows.append(Row("access", "read and write" if value.writable else "read only"))
+    if value.checked:
+        rows.append(Row("checked", "read at full size on this release", checked=True))
+    return Card(node, what, role or value.role, f"{host}.{value.name}", f"{value.description}.", value.layout,
+                tuple(value.dims), value.dtype, tuple(rows),
+                shapes=tuple(None if shape is None else tuple(shape) for shape in value.shapes))
+
+
+def _reach(host: str, location: str) -> str:
+    """The whole expression of a location, as it is written in a trace."""
+    while location.startswith("../"):
+        host, location = host.rpartition(".")[0], location.removeprefix("../")
+    return f"{host}.{location}"
+
+
+def _module_rows(path: str, native: str | None) -> tuple[Row, ...]:
+    named = () if native is None else (Row("class", f"`{native}`"),)
+    return (*named, Row("module", "", path, path))
+
+
+def _value(hosts: Mapping[str, HostFacts], host: str, name: str) -> ValueFacts | None:
+    found = hosts.get(host)
+    return next((value for value in found.values if value.name == name), None) if found else None
+
+
+def _without_nothing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nothing(entry) for key, entry in value.items() if entry not in (None, "", (), False)}
+    if isinstance(value, (list, tuple)):
+        return [_without_nothing(entry) for entry in value]
+    return value

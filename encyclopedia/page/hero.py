@@ -1,0 +1,127 @@
+"""View models of the page's head: title, quirks, the selector of checkpoints, and what a checkpoint amounts to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from encyclopedia.facts import CheckpointFacts, FamilyFacts
+from encyclopedia.page.wording import amount, counted
+from encyclopedia.quirks import QUIRKS
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its caption."""
+
+    number: str
+    caption: str
+    #: The number in full, where it is rounded.
+    exact: str | None = None
+
+
+@dataclass(frozen=True)
+class SummaryView:
+    """What ``summary.html.jinja`` shows for one checkpoint."""
+
+    figures: tuple[Figure, ...]
+    #: How many claims were checked and on what, or an empty string.
+    claim: str
+    #: What the claims are.
+    detail: str
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A quirk in a few words, with the address of its explanation."""
+
+    label: str
+    href: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """A checkpoint in the selector."""
+
+    id: str
+    owner: str
+    name: str
+    #: Its size in a few words, or why it cannot be chosen.
+    note: str
+    available: bool
+    selected: bool
+
+
+@dataclass(frozen=True)
+class HeroView:
+    """Everything ``hero.html.jinja`` shows."""
+
+    model_type: str
+    title: str
+    subtitle: str
+    chips: tuple[Chip, ...]
+    options: tuple[Option, ...]
+    summary: SummaryView
+
+    @property
+    def selected(self) -> Option:
+        """The reference checkpoint's option."""
+        return next(option for option in self.options if option.selected)
+
+
+def hero_view(family: FamilyFacts) -> HeroView:
+    """The head of the family's page, with its reference checkpoint selected.
+
+    Raises:
+        ValueError: where the reference is not among the checkpoints.
+    """
+    reference = next((checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference), None)
+    if reference is None:
+        raise ValueError(f"{family.model_type}: the reference {family.reference} is not among its checkpoints")
+    return HeroView(
+        model_type=family.model_type,
+        title=family.title,
+        subtitle=family.subtitle,
+        chips=tuple(Chip(QUIRKS[slug].label, f"#quirk-{slug}", QUIRKS[slug].sentence) for slug in family.quirks),
+        options=tuple(_option(checkpoint, family.reference) for checkpoint in family.checkpoints),
+        summary=summary_view(reference, family),
+    )
+
+
+def summary_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> SummaryView:
+    """Parameters, blocks and the checked claims of ``checkpoint``."""
+    blocks = sum(len(kind.blocks) for kind in checkpoint.kinds)
+    figures = []
+    if checkpoint.parameters is not None:
+        total, active = checkpoint.parameters.total, checkpoint.parameters.active
+        figures += [Figure(amount(total), "parameters", f"{total:,}"),
+                    Figure(amount(active), "active per token", f"{active:,}")]
+    figures.append(Figure(str(blocks), f"blocks, {counted(len(checkpoint.kinds), 'kind')}"))
+    claims, detail = _claims(checkpoint)
+    if not claims:
+        return SummaryView(tuple(figures), "", "")
+    release = f"transformers {family.versions.transformers}"
+    return SummaryView(tuple(figures), f"{counted(claims, 'claim')} checked on {release}", detail)
+
+
+def _claims(checkpoint: CheckpointFacts) -> tuple[int, str]:
+    checks = checkpoint.checks
+    if checks is None:
+        return 0, ""
+    counts = [(checks.values.checked, checks.values.total, "values"),
+              (checks.identity.blocks, checks.identity.blocks, "blocks' identities"),
+              (checks.snippets.run, checks.snippets.total, "snippets")]
+    said = [f"{checked} {noun}" if checked == total else f"{checked} of {total} {noun}"
+            for checked, total, noun in counts if total]
+    return sum(checked for checked, _, _ in counts), ", ".join(said)
+
+
+def _option(checkpoint: CheckpointFacts, reference: str) -> Option:
+    owner, slash, name = checkpoint.id.rpartition("/")
+    if checkpoint.available:
+        blocks = counted(sum(len(kind.blocks) for kind in checkpoint.kinds), "block")
+        size = "" if checkpoint.parameters is None else f"{amount(checkpoint.parameters.total)} parameters, "
+        note = f"{size}{blocks}"
+    else:
+        note = checkpoint.reason or "It cannot be shown."
+    return Option(checkpoint.id, owner + slash, name, note, checkpoint.available, checkpoint.id == reference)

@@ -1,0 +1,77 @@
+"""The family module's section: its docstring, its files and which class serves which module."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from encyclopedia.facts import FamilyFacts
+from encyclopedia.page.code import CodeBlock
+from encyclopedia.page.notes import render_markdown
+
+
+@dataclass(frozen=True)
+class SourceView:
+    """A file of the project; ``url`` is ``None`` where the project has no public address."""
+
+    label: str
+    path: str
+    url: str | None
+
+
+@dataclass(frozen=True)
+class ServedClass:
+    """A row of the table of classes; ``checkpoints`` is ``None`` where every checkpoint has it."""
+
+    host: str
+    native: str
+    serves: str
+    checkpoints: str | None
+
+
+@dataclass(frozen=True)
+class ModuleView:
+    """The section for ``module.html.jinja``."""
+
+    path: str
+    docstring: tuple[Markup | CodeBlock, ...]
+    sources: tuple[SourceView, ...]
+    classes: tuple[ServedClass, ...]
+
+
+def module_view(family: FamilyFacts, repository: str | None = None) -> ModuleView:
+    """The section of ``family``; ``repository`` is the address under which its files are shown, without a slash."""
+    return ModuleView(
+        path=family.family_module.replace(".", "/") + ".py",
+        docstring=render_markdown(_markdown(family.docstring)),
+        sources=tuple(SourceView(source.label, source.path, f"{repository}/{source.path}" if repository else None)
+                      for source in family.sources),
+        classes=tuple(_classes(family)),
+    )
+
+
+def _classes(family: FamilyFacts) -> list[ServedClass]:
+    shown = [checkpoint for checkpoint in family.checkpoints if checkpoint.available]
+    expressions = {host.name: host.host for checkpoint in shown for host in checkpoint.hosts}
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for checkpoint in shown:
+        for row in checkpoint.module_classes:
+            found.setdefault((row.host, row.native, row.serves), []).append(checkpoint.id.rpartition("/")[2])
+    order = list(expressions)
+    rows = sorted(found.items(), key=lambda item: order.index(item[0][0]) if item[0][0] in order else len(order))
+    return [ServedClass(expressions.get(host, host), native, serves,
+                        ", ".join(names) if len(names) < len(shown) else None)
+            for (host, native, serves), names in rows]
+
+
+def _markdown(docstring: str) -> str:
+    """A docstring's markup as Markdown: roles become code, what is indented after ``::`` becomes a block."""
+    text = re.sub(r":[\w:]+:`~?([^`]+)`", r"`\1`", docstring)
+    return re.sub(r"::\n\n((?: {4}.*(?:\n|$)|\n(?= {4}))+)", _block, text)
+
+
+def _block(found: re.Match[str]) -> str:
+    return f":\n\n```text\n{textwrap.dedent(found[1]).rstrip()}\n```\n"

@@ -1,0 +1,79 @@
+// The card: fills the elements the server filled first, from one card of the facts.
+
+/** A card of the page. */
+export class Card {
+  constructor(element) {
+    this.element = element;
+    element.dataset.sheet = "";
+    const find = (name) => element.querySelector(`[data-card-${name}]`);
+    this.slots = Object.fromEntries(
+      ["what", "close", "expression", "copy", "layout", "shape", "description", "rows"].map((name) => [name, find(name)]),
+    );
+  }
+
+  /**
+   * Shows `facts` as they are on a block.
+   * `kind` is the block's kind, `missing` says in words where the part is not on it.
+   */
+  show(facts, { block, kind, pinned, missing }) {
+    const here = (text) => text.replaceAll("[i]", `[${block}]`);
+    const { element, slots } = this;
+    element.className = element.className.replace(/role-\w+/, `role-${facts.role}`);
+    element.toggleAttribute("data-missing", Boolean(missing));
+    if (pinned) element.dataset.pinned = facts.id;
+    else delete element.dataset.pinned;
+    slots.close.hidden = !pinned;
+    slots.what.textContent = pinned ? `${facts.what} · pinned` : facts.what;
+    const expression = here(facts.expression);
+    slots.expression.replaceChildren(...dotted(expression, true));
+    slots.copy.dataset.copy = expression;
+    slots.layout.replaceChildren(...(facts.layout ? [make("b", {}, facts.layout), ` [${facts.dims.join(" ")}]`] : []));
+    const shape = missing ? null : facts.shapes?.[kind];
+    slots.shape.replaceChildren(...(missing ? [make("p", { class: "card-missing" }, missing)] : shape ? cells(facts, shape) : []));
+    slots.description.replaceChildren(...rich(facts.description));
+    slots.rows.replaceChildren(...(facts.rows ?? []).map((row) => line(row, here)));
+  }
+}
+
+function cells(facts, shape) {
+  const text = make("p", { class: "card-shape-text" },
+    make("span", {}, "at batch 1, seq 8"), make("code", {}, `[${shape.join(", ")}]`),
+    make("span", { class: "card-dtype" }, facts.dtype ?? ""));
+  const list = make("ol", { class: "card-cells", "aria-hidden": "true" }, ...shape.map((size, axis) =>
+    make("li", {}, make("b", {}, String(size)), make("span", {}, facts.dims?.[axis] ?? ""))));
+  return [text, list];
+}
+
+function line(row, here) {
+  const attributes = { ...(row.label === "read at" && { "data-card-where": "" }),
+    ...(row.checked && { class: "card-checked role-norm" }) };
+  const value = make("dd", attributes, row.checked ? "✓ " : "", ...rich(row.text ?? ""));
+  if (row.code) {
+    value.append(make("span", { class: "card-path" },
+      make("code", {}, ...dotted(here(row.code))),
+      make("button", { class: "copy", type: "button", "data-copy": here(row.copy ?? row.code), "aria-label": "Copy the path" })));
+  }
+  return make("div", {}, make("dt", {}, row.label), value);
+}
+
+/** Text in which backticks set code. */
+function rich(text) {
+  return text.split("`").map((piece, index) => (index % 2 ? make("code", {}, ...dotted(piece)) : piece));
+}
+
+/** A path that may break after its dots, with its last name set apart where `apart`. */
+function dotted(path, apart = false) {
+  const names = path.split(".");
+  return names.flatMap((name, index) => {
+    const last = index === names.length - 1;
+    if (last) return apart ? make("em", {}, name) : name;
+    return [`${name}.`, make("wbr", {})];
+  });
+}
+
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}

@@ -1,0 +1,138 @@
+// A family's page: one state (checkpoint, block, pinned part), shown by the page and spelled by the address.
+
+import { Block, calm } from "./block.js";
+import { Selector } from "./selector.js";
+import { parse, push, replace } from "./state.js";
+
+class Page {
+  constructor(article) {
+    this.article = article;
+    this.reference = article.querySelector("[data-selector]").dataset.reference;
+    this.regions = new Map([...article.querySelectorAll("[data-region]")].map((region) => [region.dataset.region, region]));
+    this.contents = new Map([...article.querySelectorAll("template[data-checkpoint-content]")].map((template) =>
+      [template.dataset.checkpointContent, partsOf(template.content)]));
+    this.blocks = new Map();
+    this.selector = new Selector(article.querySelector("[data-selector]"), (id) => this.choose(id));
+    this.state = { checkpoint: this.reference, block: 0, pin: null };
+    this.block = this.blockOf(this.reference);
+    this.listen();
+    this.follow();
+    if (this.state.pin) {
+      this.block.visible(this.state.pin)?.scrollIntoView({ block: "center" });
+      this.uncover(this.state.pin);
+    }
+  }
+
+  /** Shows the state that the address spells; a link to a place on the page changes nothing. */
+  follow() {
+    const asked = location.hash.length > 1 ? parse(location.hash) : {};
+    if (!asked) return;
+    const known = this.selector.ids.includes(asked.checkpoint);
+    this.show({ checkpoint: known ? asked.checkpoint : this.reference, block: asked.block ?? 0, pin: asked.pin ?? null });
+  }
+
+  choose(checkpoint) {
+    if (checkpoint === this.state.checkpoint) return;
+    this.show({ ...this.state, checkpoint });
+    push(this.state);
+  }
+
+  move(block) {
+    this.show({ ...this.state, block });
+    replace(this.state);
+  }
+
+  /** Pins `node`, lets go of it where it is pinned already; `null` lets go of any. */
+  toggle(node) {
+    this.show({ ...this.state, pin: node === this.state.pin ? null : node });
+    push(this.state);
+    if (this.state.pin) {
+      this.block.say();
+      requestAnimationFrame(() => this.uncover(this.state.pin));
+    }
+  }
+
+  show({ checkpoint, block, pin }) {
+    if (checkpoint !== this.state.checkpoint) this.exchange(checkpoint);
+    this.selector.set(checkpoint);
+    if (block !== this.block.block) this.block.move(block);
+    if (pin !== this.block.pinned) this.block.pin(pin);
+    this.state = { checkpoint, block: this.block.block, pin: this.block.pinned };
+    this.announce("family:block", { checkpoint, block: this.block.block, kind: this.block.kind });
+  }
+
+  exchange(checkpoint) {
+    const leaving = partsOf(this.article, this.regions);
+    const arriving = this.contents.get(checkpoint);
+    for (const [name, region] of this.regions) region.replaceChildren(...(arriving.get(name) ?? []));
+    this.contents.set(this.state.checkpoint, leaving);
+    this.contents.delete(checkpoint);
+    this.block = this.blockOf(checkpoint);
+    this.announce("family:checkpoint", { checkpoint });
+  }
+
+  blockOf(checkpoint) {
+    if (!this.blocks.has(checkpoint)) {
+      this.blocks.set(checkpoint, new Block(this.regions.get("block"), (block) => this.move(block)));
+    }
+    return this.blocks.get(checkpoint);
+  }
+
+  listen() {
+    const region = this.regions.get("block");
+    const nodeAt = (event) => {
+      const part = event.target.closest?.("[data-node], [data-line-of]");
+      return part?.dataset.node ?? part?.dataset.lineOf;
+    };
+    region.addEventListener("pointerover", (event) => {
+      const node = nodeAt(event);
+      if (node && event.pointerType !== "touch") this.block.show(node);
+    });
+    region.addEventListener("focusin", (event) => {
+      const node = nodeAt(event);
+      if (!node || !event.target.matches(":focus-visible")) return;
+      this.block.show(node, true);
+      this.block.card.element.dataset.open = "";
+      requestAnimationFrame(() => this.uncover(node));
+    });
+    region.addEventListener("focusout", (event) => {
+      if (!event.relatedTarget?.closest("[data-node], [data-card]")) delete this.block.card.element.dataset.open;
+    });
+    region.addEventListener("click", (event) => {
+      const node = nodeAt(event);
+      if (node) this.toggle(node);
+      else if (event.target.closest?.("[data-card-close]")) this.toggle(null);
+    });
+    region.addEventListener("keydown", (event) => {
+      // Buttons turn these keys into clicks themselves; a group of an SVG does not.
+      if (!["Enter", " "].includes(event.key) || !event.target.matches("g[data-node]")) return;
+      event.preventDefault();
+      if (!event.repeat) this.toggle(event.target.dataset.node);
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && this.state.pin) this.toggle(null);
+    });
+    window.addEventListener("popstate", () => this.follow());
+  }
+
+  /** Scrolls so that a card at the bottom of a small screen does not cover the part it is about. */
+  uncover(node) {
+    const card = this.block.card.element;
+    if (getComputedStyle(card).position !== "fixed") return;
+    const part = this.block.visible(node)?.getBoundingClientRect();
+    const hidden = part ? part.bottom + 20 - (innerHeight - card.offsetHeight) : 0;
+    if (hidden > 0) scrollBy({ top: hidden, behavior: calm() ? "auto" : "smooth" });
+  }
+
+  announce(name, detail) {
+    this.article.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
+  }
+}
+
+function partsOf(root, regions) {
+  const found = regions ?? new Map([...root.querySelectorAll("[data-region]")].map((region) => [region.dataset.region, region]));
+  return new Map([...found].map(([name, region]) => [name, [...region.childNodes]]));
+}
+
+const article = document.querySelector("article.family");
+if (article) new Page(article);
