@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -74,7 +73,10 @@ def serve(
     out.print(f"serving on http://{host}:{port}/", highlight=False)
     command = [sys.executable, "-m", "mkdocs", "serve", "--quiet", "--dev-addr", f"{host}:{port}",
                "--config-file", str(project.root / "mkdocs.yml")]
-    raise typer.Exit(subprocess.run(command, cwd=project.root, check=False).returncode)
+    os.chdir(project.root)
+    sys.stdout.flush()
+    # The server takes this process's place, so that whoever stops the command stops the server.
+    os.execv(sys.executable, command)
 
 
 @app.command("list")
@@ -147,10 +149,13 @@ def _write(project: Project, families: list[str] | None, jobs: int, force: bool)
     chosen = _chosen(families)
     outcome = family_facts(project, chosen, jobs=jobs, force=force, console=err)
     write_pages(project, outcome.families, list(outcome.failures))
-    pages = len(outcome.families)
-    err.print(f"{pages} {'page' if pages == 1 else 'pages'} written, {outcome.captured} checkpoints captured",
-              style="dim", highlight=False)
+    err.print(f"{_counted(len(outcome.families), 'page')} written, "
+              f"{_counted(outcome.captured, 'checkpoint')} captured", style="dim", highlight=False)
     return outcome
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _failure_lines(outcome: Outcome) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from encyclopedia.build.files import write_text
 from encyclopedia.build.project import Project
 from encyclopedia.facts import SCHEMA, FamilyFacts
+from encyclopedia.page.module import source_file
 from encyclopedia.page.render import render_family, render_index
 
 
@@ -50,7 +51,7 @@ def _copy_sources(project: Project, family: FamilyFacts) -> None:
     for source in family.sources:
         path = project.root / source.path
         if path.is_file():
-            target = project.source / "source" / family.model_type / f"{path.name}.txt"
+            target = project.source / "source" / family.model_type / source_file(source)
             write_text(target, path.read_text(encoding="utf-8"))
 
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from encyclopedia.facts import FamilyFacts
+from encyclopedia.facts import FamilyFacts, SourceLink
 from encyclopedia.page.code import CodeBlock
 from encyclopedia.page.notes import render_markdown
 
 
 @dataclass(frozen=True)
 class SourceView:
-    """A file of the project; ``url`` is ``None`` where the project has no public address."""
+    """A file of the project and where the site holds it as text."""
 
     label: str
     path: str
-    url: str | None
+    url: str
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,20 @@ class ModuleView:
     classes: tuple[ServedClass, ...]
 
 
-def module_view(family: FamilyFacts, repository: str | None = None) -> ModuleView:
-    """The section of ``family``; ``repository`` is the address under which its files are shown, without a slash."""
+def module_view(family: FamilyFacts, folder: str) -> ModuleView:
+    """The section of ``family``; ``folder`` is the address of its files' copies, without a slash at the end."""
     return ModuleView(
         path=family.family_module.replace(".", "/") + ".py",
         docstring=render_markdown(_markdown(family.docstring)),
-        sources=tuple(SourceView(source.label, source.path, f"{repository}/{source.path}" if repository else None)
+        sources=tuple(SourceView(source.label, source.path, f"{folder}/{source_file(source)}")
                       for source in family.sources),
         classes=tuple(_classes(family)),
     )
+
+
+def source_file(source: SourceLink) -> str:
+    """The name under which the site holds a copy of ``source``, as text that a browser shows."""
+    return f"{source.path.rpartition('/')[2]}.txt"
 
 
 def _classes(family: FamilyFacts) -> list[ServedClass]:

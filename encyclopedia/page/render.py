@@ -40,7 +40,7 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         contents=[{"checkpoint": checkpoint, "block": block_view(checkpoint, family),
                    "api": api_view(checkpoint, family)} for checkpoint in (reference, *others)],
         notes=render_notes(notes, family),
-        module=module_view(family),
+        module=module_view(family, f"../../source/{family.model_type}"),
     )
     return _document({"title": family.title, "description": family.subtitle, "template": "family.html",
                       "hide": ["navigation", "toc"]}, html)

@@ -247,3 +247,19 @@ def test_copying_the_expression(open_family: Callable) -> None:
     opened.page.locator("[data-card] [data-copy]").first.click()
     copied = opened.page.evaluate("navigator.clipboard.readText()")
     assert copied == "model.layers[2].self_attn.attention_scores"
+
+
+def test_a_row_of_the_table_shows_its_value_in_the_block(open_family: Callable) -> None:
+    opened = open_family("laguna")
+    row = opened.page.locator("#value-self_attn-attention_keys")
+    row.scroll_into_view_if_needed()
+    row.locator("[data-show-in-block]").click()
+    expect(opened.page.locator("[data-card]")).to_have_attribute("data-pinned", "value.self_attn.attention_keys")
+    expect(opened.page.locator("[data-card]")).to_be_in_viewport()
+
+
+def test_files_of_the_family_are_on_the_site(open_family: Callable) -> None:
+    opened = open_family("laguna")
+    for link in opened.page.locator(".module-sources a").all():
+        address = link.evaluate("link => link.href")
+        assert opened.page.request.get(address).ok, address

@@ -136,11 +136,11 @@ def test_names_are_escaped():
 
 
 def test_the_module_section():
-    module = module_view(family(), "https://example.org/project")
+    module = module_view(family(), "../../source/toy")
     page = environment(TEMPLATES).get_template("page/module.html.jinja").render(module=module)
     assert "<code>TinyForCausalLM</code>" in page
     assert "&lt;b&gt;" in page
     assert ">\nout = x" in page
-    assert 'href="https://example.org/project/encyclopedia/families/tiny.py"' in page
+    assert 'href="../../source/toy/tiny.py.txt"' in page
     assert module.classes[0].host == "model.layers[i].mlp"
     assert module.classes[0].checkpoints is None

@@ -112,6 +112,9 @@ class Page {
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.state.pin) this.toggle(null);
     });
+    this.article.addEventListener("click", (event) => {
+      if (event.target.closest?.("[data-show-in-block]")) region.scrollIntoView({ behavior: calm() ? "auto" : "smooth" });
+    });
     window.addEventListener("popstate", () => this.follow());
   }
 
