@@ -158,6 +158,23 @@ class SnippetCheck(Fact):
     total: int
 
 
+class ClaimFacts(Fact):
+    """A claim that was run and held."""
+
+    #: ``layout``, ``meaning``, ``writing``, ``identity`` or ``availability``.
+    sort: str
+    #: The host's name, such as ``self_attn``.
+    host: str
+    #: The value it is about; ``None`` for one about the block.
+    value: str | None
+    #: The claim in words.
+    text: str
+    #: In how many places (blocks, loads) it was run.
+    runs: int
+    #: Largest error over them, in units of the largest magnitude expected; ``None`` where it either holds or not.
+    error: float | None
+
+
 class Checks(Fact):
     """What was run to confirm the page."""
 
@@ -198,6 +215,8 @@ class CheckpointFacts(Fact):
     #: Reasons by load (``eager``, ``default``), host and value; only values that the load lacks.
     support: dict[str, dict[str, dict[str, str]]]
     checks: Checks | None
+    #: Every claim that was run, in words and with its figure.
+    claims: list[ClaimFacts] = []
 
 
 class SourceLink(Fact):

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
-from encyclopedia.capture.kinds import Kind, find_kinds
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.model.build import build_without_weights
+from encyclopedia.model.kinds import Kind, find_kinds
 from encyclopedia.model.structure import blocks_of, find_stack
 
 #: Length of the prompt a twin is checked on: longer than its windows.

@@ -22,7 +22,7 @@ _PACKAGE = Path(encyclopedia.__file__).parent
 
 #: Code that capture runs or is shaped by; what only pages use is not in it.
 _CAPTURE_CODE = ("vocabulary.py", "location.py", "facts.py", "twin.py", "quirks.py", "notes.py", "model", "capture",
-                 "checkpoints/__init__.py", "families/__init__.py", "families/base.py")
+                 "checkpoints/__init__.py", "families/__init__.py", "families/base.py", "checks")
 
 
 class FactsCache(Generic[Stored]):

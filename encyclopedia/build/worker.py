@@ -82,4 +82,4 @@ def run(task: Task) -> Result:
 def failure_line(name: str, error: Exception) -> str:
     """``error`` on one line that names what failed."""
     message = " ".join(str(error).split()) or "no message"
-    return message if name in message else f"{name}: {type(error).__name__}: {message}"
+    return message if name in message else f"checkpoint {name!r}: {type(error).__name__}: {message}"

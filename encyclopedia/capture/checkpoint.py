@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
-from encyclopedia.capture.identity import CONTRIBUTIONS, identity_of, measure_identity
-from encyclopedia.capture.kinds import Kind, find_kinds, label_of, sizes_of
 from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.capture.quirks import find_quirks
-from encyclopedia.capture.shapes import Seen, check_layout, read_shapes
+from encyclopedia.capture.shapes import BATCH, SEQ, read_shapes
 from encyclopedia.checkpoints import RecordedCheckpoint
+from encyclopedia.checks.claims import Ledger
+from encyclopedia.checks.identity import CONTRIBUTIONS, identity_of
+from encyclopedia.checks.layout import Seen, check_layout
+from encyclopedia.checks.run import check_model
 from encyclopedia.facts import (
     CheckpointFacts,
     Checks,
+    ClaimFacts,
     EdgeFacts,
     HostFacts,
     IdentityCheck,
@@ -27,8 +28,9 @@ from encyclopedia.facts import (
     ValueFacts,
 )
 from encyclopedia.families import Family, family
-from encyclopedia.model.build import build_without_weights, config_of
+from encyclopedia.model.build import build_without_weights
 from encyclopedia.model.envoys import StandardHost
+from encyclopedia.model.kinds import Kind, find_kinds, label_of, sizes_of
 from encyclopedia.model.readings import Reading
 from encyclopedia.model.structure import Sublayer, blocks_of
 from encyclopedia.model.transformer import StandardizedTransformer
@@ -46,8 +48,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
 
     Raises:
         BrokenConfig: where its config does not build.
-        BrokenLayout: where a tensor is not what its layout says.
-        BrokenIdentity: where the identity does not hold on the small twin.
+        BrokenClaim: where anything the page would say does not hold in a run.
     """
     if record.reason is not None:
         return _not_shown(record)
@@ -60,14 +61,20 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
     layers = [kind.blocks[0] for kind in kinds]
     readings = read_shapes(model, layers)
     root_sizes = model.sizes()
+    ledger = Ledger()
     for reading in readings:
         own = root_sizes if reading.layer is None else {**root_sizes, **sizes[layers.index(reading.layer)]}
-        check_layout(reading, own)
-    twin = StandardizedTransformer(twin_of_model(full))
-    input_ids = prompt_for(twin._module)
-    errors = _identity_errors(declared, kinds, twin, input_ids)
+        check_layout(reading, own, BATCH, SEQ)
+        ledger.held("layout", reading.host, reading.name, "at full size, each axis has the size that its name has")
+    twin = twin_of_model(full)
+    input_ids = prompt_for(twin, batch=2)
+    default_attention = default._module.config._attn_implementation
+    checked = check_model(twin, declared, input_ids,
+                          default=lambda: twin_of_model(full, attn_implementation=default_attention))
+    errors = checked.identity_errors
+    claims = [*ledger.claims(), *checked.claims]
     support = {"eager": model.support(), "default": default.support()}
-    hosts = _hosts(model, kinds, layers, readings, support)
+    hosts = _hosts(model, kinds, layers, readings, support, confirmed(claims))
     values = [value for host in hosts for value in host.values]
     return CheckpointFacts(
         id=record.id,
@@ -75,7 +82,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         reason=None,
         architecture=type(full).__name__,
         config_source=record.config_source,
-        quirks=find_quirks(declared, full.config, kinds, sizes, twin, input_ids),
+        quirks=find_quirks(declared, full.config, kinds, sizes, checked.model, input_ids),
         sizes=root_sizes,
         config=_config(full.config),
         config_known_from={key: source for key in record.config if (source := record.source_of(key)) is not None},
@@ -100,9 +107,10 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         support={load: _lacking(table) for load, table in support.items()},
         checks=Checks(
             values=Measured(checked=sum(value.checked for value in values), total=len(values)),
-            identity=IdentityCheck(blocks=twin.num_layers, max_error=max(errors)),
+            identity=IdentityCheck(blocks=checked.model.num_layers, max_error=max(errors)),
             snippets=SnippetCheck(run=0, total=0),
         ),
+        claims=claims,
     )
 
 
@@ -111,7 +119,7 @@ def _not_shown(record: RecordedCheckpoint) -> CheckpointFacts:
     return CheckpointFacts(
         id=record.id, available=False, reason=record.reason, architecture=architectures[0],
         config_source=record.config_source, quirks=[], sizes={}, config=record.config, config_known_from={},
-        parameters=None, kinds=[], hosts=[], module_classes=[], printout=[], support={}, checks=None,
+        parameters=None, kinds=[], hosts=[], module_classes=[], printout=[], support={}, checks=None, claims=[],
     )
 
 
@@ -120,15 +128,13 @@ def _config(config: Any) -> dict[str, Any]:
     return {"architectures": config.architectures, **entries}
 
 
-def _identity_errors(
-    declared: Family, kinds: list[Kind], twin: StandardizedTransformer, input_ids: torch.Tensor
-) -> list[float]:
-    """The identity's largest error on the twin's blocks of each kind, kinds in the order of the full model."""
-    small = find_kinds(list(blocks_of(twin._module, twin.stack)), twin._module.config)
-    return [
-        max(measure_identity(twin, input_ids, identity_of(declared, kind.sublayers), layer) for layer in alike.blocks)
-        for kind, alike in zip(kinds, small, strict=True)
-    ]
+def confirmed(claims: list[ClaimFacts]) -> set[tuple[str, str]]:
+    """Host and name of every value whose layout and meaning a run has both confirmed."""
+    by_sort: dict[str, set[tuple[str, str]]] = {"layout": set(), "meaning": set()}
+    for claim in claims:
+        if claim.value is not None and claim.sort in by_sort:
+            by_sort[claim.sort].add((claim.host, claim.value))
+    return by_sort["layout"] & by_sort["meaning"]
 
 
 def _sublayer(sublayer: Sublayer, layer: int, readings: list[Reading], declared: Family) -> SublayerFacts:
@@ -176,7 +182,7 @@ def _parts(sublayer: Sublayer, order: list[str]) -> list[PartFacts]:
 
 def _hosts(
     model: StandardizedTransformer, kinds: list[Kind], layers: list[int], readings: list[Reading],
-    support: dict[str, dict[str, dict[str, str | None]]],
+    support: dict[str, dict[str, dict[str, str | None]]], sure: set[tuple[str, str]],
 ) -> list[HostFacts]:
     seen: dict[tuple[str, str], dict[int | None, Seen]] = {}
     for reading in readings:
@@ -212,7 +218,7 @@ def _hosts(
                 shapes=[None if shape is None else list(shape.shape) for shape in shapes],
                 dtype=None if sample is None else sample.dtype,
                 writable=value.writable,
-                checked=sample is not None,
+                checked=(host, value.name) in sure,
             ))
         classes = list(dict.fromkeys(type(there._module).__name__ for there in standing))
         found.append(HostFacts(name=host, host=expression, classes=classes, values=values))
@@ -245,6 +251,3 @@ def _lacking(table: dict[str, dict[str, str | None]]) -> dict[str, dict[str, str
     lacking = {host: {name: reason for name, reason in rows.items() if reason is not None}
                for host, rows in table.items()}
     return {host: rows for host, rows in lacking.items() if rows}
-
-
-__all__ = ["capture_checkpoint", "config_of"]

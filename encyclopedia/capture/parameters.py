@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from encyclopedia.capture.kinds import own_counts
 from encyclopedia.facts import ParameterCounts
 from encyclopedia.families import Family
+from encyclopedia.model.kinds import own_counts
 from encyclopedia.model.structure import blocks_of, find_mixture, find_stack, find_sublayers
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from encyclopedia.capture.kinds import Kind
 from encyclopedia.families import Family
+from encyclopedia.model.kinds import Kind
 from encyclopedia.model.readings import read_all
 from encyclopedia.model.transformer import StandardizedTransformer
 from encyclopedia.quirks import QUIRKS

@@ -150,10 +150,10 @@ def _check_heads(record: RecordedCheckpoint) -> None:
     if not isinstance(heads, int) or not heads:
         return
     if isinstance(kv_heads, int) and kv_heads and heads % kv_heads:
-        raise _broken(record, "num_attention_heads", f"{heads} is not a multiple of {kv_heads} key/value heads")
+        raise _broken(record, "num_attention_heads", f"{heads} is not a multiple of 'num_key_value_heads' {kv_heads}")
     states_head_dim = any("head_dim" in key for key in record.config)
     if not states_head_dim and isinstance(width, int) and width % heads:
-        raise _broken(record, "num_attention_heads", f"hidden_size {width} does not split into {heads} heads")
+        raise _broken(record, "num_attention_heads", f"'hidden_size' {width} does not split into {heads} heads")
 
 
 def check_architectures(record: RecordedCheckpoint) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,21 @@ class Reading:
     result: Any
 
 
+@dataclass(frozen=True)
+class Write:
+    """A value to replace on its way through the forward.
+
+    Attributes:
+        host: the host that carries it.
+        name: its name.
+        edit: makes the new tensor out of the one read.
+    """
+
+    host: StandardHost
+    name: str
+    edit: Callable[[torch.Tensor], torch.Tensor]
+
+
 def read_all(
     model: StandardizedTransformer,
     input_ids: torch.Tensor,
@@ -37,6 +52,7 @@ def read_all(
     fake: bool,
     layers: Iterable[int] | None = None,
     names: Iterable[str] | None = None,
+    writes: Sequence[Write] = (),
 ) -> list[Reading]:
     """Every available value of the root and of ``layers``, read in one forward.
 
@@ -50,6 +66,7 @@ def read_all(
         fake: run under fake tensors, which gives shapes and needs no weights.
         layers: blocks to read on, all by default.
         names: values to read, all available by default.
+        writes: values to replace first; readers see what was written.
     """
     wanted = None if names is None else set(names)
     places: dict[tuple[str, str], list[tuple[int | None, StandardHost]]] = {}
@@ -66,6 +83,9 @@ def read_all(
     with runner() as tracer:
         with tracer.invoke(input_ids):
             pass
+        for write in writes:
+            with tracer.invoke():
+                setattr(write.host, write.name, write.edit(getattr(write.host, write.name)))
         for (host_name, name), stops in places.items():
             with tracer.invoke():
                 for layer, host in stops:

@@ -10,13 +10,15 @@ import torch
 
 from encyclopedia.capture.checkpoint import capture_checkpoint
 from encyclopedia.capture.family import gather_family, installed_versions
-from encyclopedia.capture.identity import TOLERANCE, BrokenIdentity, identity_of, measure_identity
-from encyclopedia.capture.kinds import find_kinds
-from encyclopedia.capture.shapes import BATCH, SEQ, BrokenLayout, Seen, check_layout
+from encyclopedia.capture.shapes import BATCH, SEQ
 from encyclopedia.checkpoints import BrokenConfig, families_recorded, read_family, recorded
+from encyclopedia.checks.claims import BrokenClaim
+from encyclopedia.checks.identity import TOLERANCE, BrokenIdentity, identity_of, measure_identity
+from encyclopedia.checks.layout import Seen, check_layout
 from encyclopedia.facts import SCHEMA, FamilyFacts, NotesFacts
 from encyclopedia.families import family
 from encyclopedia.location import Location
+from encyclopedia.model.kinds import find_kinds
 from encyclopedia.model.readings import Reading
 from encyclopedia.model.structure import blocks_of, find_stack, find_sublayers
 from encyclopedia.quirks import QUIRKS
@@ -232,7 +234,7 @@ def test_a_family_comes_back_from_its_json(captured: Any, name: str, reference: 
 def test_a_plain_sum_does_not_pass_for_doge(doge: Any, prompt: torch.Tensor) -> None:
     plain = "layers[i].input + self_attn.attention_output + mlp.mlp_output == layer_output"
     for layer in range(doge.num_layers):
-        with pytest.raises(BrokenIdentity, match="is off by"):
+        with pytest.raises(BrokenIdentity, match="off by"):
             measure_identity(doge, prompt, plain, layer)
 
 
@@ -257,29 +259,30 @@ def test_an_identity_is_derived_where_none_is_declared(laguna: Any) -> None:
 
 
 @pytest.mark.parametrize(("seen", "says"), [
-    (Seen((1, 8, 48), "float32"), "has not the axes"),
-    (Seen((1, 12, 8, 16), "int64"), "dtype int64 is not float"),
-    (Seen((1, 12, 8, 16), None), "dtype None is not float"),
-    (Seen((1, 16, 8, 16), "float32"), "axis num_heads is 16 long where 12 was expected"),
-    (Seen((1, 12, 16, 8), "float32"), "axis seq is 16 long where 8 was expected"),
-    (Seen((2, 12, 8, 16), "float32"), "axis batch is 2 long where 1 was expected"),
+    (Seen((1, 8, 48), "float32"), "expected the axes Queries"),
+    (Seen((1, 12, 8, 16), "int64"), "expected float numbers, found int64"),
+    (Seen((1, 12, 8, 16), None), "expected float numbers, found None"),
+    (Seen((1, 16, 8, 16), "float32"), "the axis num_heads to be 12 long, found 16"),
+    (Seen((1, 12, 16, 8), "float32"), "the axis seq to be 8 long, found 16"),
+    (Seen((2, 12, 8, 16), "float32"), "the axis batch to be 1 long, found 2"),
 ])
 def test_a_tensor_that_is_not_its_layout_is_refused(seen: Seen, says: str) -> None:
-    with pytest.raises(BrokenLayout, match=says) as error:
-        check_layout(Reading(3, "self_attn", "attention_queries", seen), {"num_heads": 12, "qk_head_dim": 16})
+    with pytest.raises(BrokenClaim, match=says) as error:
+        check_layout(Reading(3, "self_attn", "attention_queries", seen), {"num_heads": 12, "qk_head_dim": 16},
+                     BATCH, SEQ)
     assert "self_attn.attention_queries on block 3" in str(error.value)
 
 
 def test_an_axis_that_nothing_measures_is_refused() -> None:
     reading = Reading(0, "self_attn", "attention_queries", Seen((1, 12, 8, 16), "bfloat16"))
-    with pytest.raises(BrokenLayout, match="nothing says how long the axis num_heads is"):
-        check_layout(reading, {"qk_head_dim": 16})
+    with pytest.raises(BrokenClaim, match="the axis num_heads to be None long"):
+        check_layout(reading, {"qk_head_dim": 16}, BATCH, SEQ)
 
 
 def test_a_layout_that_fits_passes() -> None:
     sizes = {"num_heads": 12, "qk_head_dim": 16}
-    check_layout(Reading(0, "self_attn", "attention_queries", Seen((1, 12, 8, 16), "bfloat16")), sizes)
-    check_layout(Reading(None, "model", "input_size", Seen((1, 8), None)), {})
+    check_layout(Reading(0, "self_attn", "attention_queries", Seen((1, 12, 8, 16), "bfloat16")), sizes, BATCH, SEQ)
+    check_layout(Reading(None, "model", "input_size", Seen((1, 8), None)), {}, BATCH, SEQ)
 
 
 def test_blocks_that_differ_in_one_width_are_two_kinds(plain_twin: Any) -> None:

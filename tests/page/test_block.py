@@ -215,7 +215,7 @@ def test_the_expression_reads_through_its_breaks(html: str) -> None:
 
 
 def test_the_island_is_the_facts(facts: CheckpointFacts, html: str) -> None:
-    island = re.search(r'<script type="application/json" data-facts>(.*?)</script>', html, re.DOTALL)
+    island = re.search(r'<script type="application/json" data-facts[^>]*>(.*?)</script>', html, re.DOTALL)
     assert island is not None
     assert json.loads(island[1])["kinds"][1] == {"blocks": [1, 3], "label": "sliding 512 · mixture"}
 

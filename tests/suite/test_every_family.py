@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from encyclopedia import StandardizedTransformer, Unavailable
-from encyclopedia.capture.identity import TOLERANCE, identity_of, measure_identity
 from encyclopedia.checkpoints import families_recorded, read_family
+from encyclopedia.checks.identity import TOLERANCE, identity_of, measure_identity
 from encyclopedia.families import family
 from encyclopedia.model.envoys import StandardHost
 from encyclopedia.model.structure import find_sublayers

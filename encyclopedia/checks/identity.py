@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from encyclopedia.families import Family
-from encyclopedia.model.readings import read_all
+from encyclopedia.model.readings import Write, read_all
 from encyclopedia.model.structure import Sublayer
 from encyclopedia.model.transformer import StandardizedTransformer
 
@@ -31,11 +32,20 @@ def identity_of(family: Family, sublayers: tuple[Sublayer, ...]) -> str:
     return " + ".join(["layers[i].input", *terms]) + " == layer_output"
 
 
-def measure_identity(model: StandardizedTransformer, input_ids: torch.Tensor, identity: str, layer: int) -> float:
+def measure_identity(
+    model: StandardizedTransformer, input_ids: torch.Tensor, identity: str, layer: int, writes: Sequence[Write] = ()
+) -> float:
     """The error of ``identity`` on one block of the twin.
 
     The text itself is evaluated, on values read in a forward and the block's own parameters, so what is measured is
     what is printed.
+
+    Args:
+        model: the live model.
+        input_ids: ``[batch, seq]``.
+        identity: an equation for ``layer_output``.
+        layer: the block.
+        writes: values replaced in that forward; a contribution set to zero has to leave the rest of the equation.
 
     Returns:
         The largest difference over the output's largest magnitude.
@@ -45,7 +55,7 @@ def measure_identity(model: StandardizedTransformer, input_ids: torch.Tensor, id
     """
     block = model.layers[layer]
     readings = read_all(model, input_ids, torch.Tensor.clone, fake=False, layers=[layer],
-                        names={"layer_input", "layer_output", *CONTRIBUTIONS.values()})
+                        names={"layer_input", "layer_output", *CONTRIBUTIONS.values()}, writes=writes)
     values = {(reading.host, reading.name): reading.result for reading in readings if reading.layer == layer}
     names: dict[str, Any] = dict(block._module.named_parameters(recurse=False))
     for host, contribution in CONTRIBUTIONS.items():
@@ -58,8 +68,8 @@ def measure_identity(model: StandardizedTransformer, input_ids: torch.Tensor, id
     try:
         rebuilt = eval(compile(claimed, "<identity>", "eval"), {"__builtins__": {}}, names)
     except (AttributeError, NameError, TypeError) as problem:
-        raise BrokenIdentity(f"identity {identity!r} cannot be evaluated on block {layer}: {problem}") from problem
+        raise BrokenIdentity(f"it cannot be evaluated: {problem}") from problem
     error = ((rebuilt - output).abs().max() / output.abs().max()).item()
     if not error <= TOLERANCE:
-        raise BrokenIdentity(f"identity {identity!r} is off by {error:.2e} on block {layer} of the small twin")
+        raise BrokenIdentity(f"off by {error:.2e} of the output's largest magnitude, {TOLERANCE:.0e} allowed")
     return error

@@ -1,0 +1,78 @@
+"""What a check says: a claim that held, with its figure, or an error that says all about one that did not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from encyclopedia.facts import ClaimFacts
+
+#: Largest error of a recomputation, in units of the expected tensor's largest magnitude.
+TOLERANCE = 1e-5
+
+#: Anything below counts as masked out.
+_MASKED = -1e30
+
+
+class BrokenClaim(Exception):
+    """A claim that a run did not confirm.
+
+    Args:
+        sort: ``layout``, ``meaning``, ``writing``, ``identity`` or ``availability``.
+        value: the value's name, or ``None`` for a claim about the block.
+        block: the block's index in the model that was run, or ``None`` at the root.
+        expected: what the claim says.
+        found: what the run gave.
+    """
+
+    def __init__(self, sort: str, value: str | None, block: int | None, expected: str, found: str) -> None:
+        self.sort, self.value, self.block, self.expected, self.found = sort, value, block, expected, found
+        place = "the root" if block is None else f"block {block}"
+        super().__init__(f"{sort} of {value or 'the block'} on {place}: expected {expected}, found {found}")
+
+
+@dataclass
+class Ledger:
+    """Claims that held, gathered by sort, host, value and wording; one entry keeps its largest error."""
+
+    entries: dict[tuple[str, str, str | None, str], ClaimFacts] = field(default_factory=dict)
+
+    def held(self, sort: str, host: str, value: str | None, text: str, error: float | None = None) -> None:
+        """Note that a claim held once more."""
+        key = (sort, host, value, text)
+        before = self.entries.get(key)
+        errors = [known for known in (error, before.error if before else None) if known is not None]
+        self.entries[key] = ClaimFacts(
+            sort=sort, host=host, value=value, text=text, runs=1 + (before.runs if before else 0),
+            error=max(errors) if errors else None)
+
+    def claims(self) -> list[ClaimFacts]:
+        """All claims that held, in the order they were first made."""
+        return list(self.entries.values())
+
+
+def difference(expected: torch.Tensor, found: torch.Tensor) -> float:
+    """How far ``found`` is from ``expected``, in units of the largest magnitude expected.
+
+    Masked entries have to be masked in both; whole numbers count as 0 where equal and infinitely far otherwise.
+
+    Returns:
+        ``inf`` where the shapes differ or a mask does.
+    """
+    if expected.shape != found.shape:
+        return float("inf")
+    if not expected.is_floating_point():
+        return 0.0 if torch.equal(expected, found.to(expected.dtype)) else float("inf")
+    masked = expected < _MASKED
+    if not torch.equal(masked, found < _MASKED):
+        return float("inf")
+    expected, found = expected.masked_fill(masked, 0).double(), found.masked_fill(masked, 0).double()
+    gap = (expected - found).abs().max().item() if expected.numel() else 0.0
+    return gap / max(expected.abs().max().item() if expected.numel() else 0.0, torch.finfo(torch.float32).tiny)
+
+
+def describe(tensor: torch.Tensor) -> str:
+    """A tensor in a few words, for an error."""
+    size = "" if tensor.dtype == torch.bool or not tensor.numel() else f", largest {tensor.abs().max().item():.4g}"
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}{size}"
