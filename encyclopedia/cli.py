@@ -103,8 +103,18 @@ def list_families() -> None:
 
 
 @app.command()
-def check(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False) -> None:
+def check(
+    families: Families = None,
+    weights: Annotated[str | None, typer.Option(
+        "--weights", "-w", help="Check one family on real weights: a folder, a GGUF file, an installed package that "
+                                "holds one, or a hub id.")] = None,
+    jobs: Jobs = _WORKERS,
+    force: Force = False,
+) -> None:
     """Run the checks behind the pages and say what they covered, without writing anything but the cache."""
+    if weights is not None:
+        _check_on_weights(_chosen(families), weights)
+        return
     project = _project()
     outcome = family_facts(project, _chosen(families), jobs=jobs, force=force, console=err)
     for family in outcome.families:
@@ -121,8 +131,59 @@ def check(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False
     _finish(outcome)
 
 
+def _check_on_weights(families: list[str], weights: str) -> None:
+    if len(families) != 1:
+        _stop("--weights checks one family: name it, such as `encyclopedia check llama --weights PATH`", USAGE)
+    from transformers.utils.logging import disable_progress_bar
+
+    from encyclopedia.checks.claims import BrokenClaim
+    from encyclopedia.checks.weights import check_weights
+    from encyclopedia.weights import WeightsError
+
+    disable_progress_bar()
+    try:
+        checked = check_weights(families[0], weights)
+    except (BrokenClaim, WeightsError) as error:
+        _stop(f"{families[0]}: {error}")
+    for sort in dict.fromkeys(claim.sort for claim in checked.claims):
+        claims = [claim for claim in checked.claims if claim.sort == sort]
+        errors = [claim.error for claim in claims if claim.error is not None]
+        figure = f", largest error {max(errors):.1e}" if errors else ""
+        out.print(f"{sort}: {len(claims)} claims held in {sum(claim.runs for claim in claims)} runs{figure}",
+                  highlight=False)
+
+
+@app.command()
+def measure(
+    family: Annotated[str, typer.Argument(help="The family by model_type, such as llama.")],
+    weights: Annotated[str, typer.Option(
+        "--weights", "-w", help="A folder, a GGUF file, an installed package that holds one, or a hub id.")],
+    checkpoint: Annotated[str | None, typer.Option(
+        help="Which recorded checkpoint they are; found by their sizes where it is not said.")] = None,
+) -> None:
+    """Measure on real weights what the notes quote, and write encyclopedia/measured/FAMILY.json."""
+    _chosen([family])
+    from transformers.utils.logging import disable_progress_bar
+
+    from encyclopedia.measure.run import MeasureError, measure_family
+    from encyclopedia.weights import WeightsError
+
+    disable_progress_bar()
+    try:
+        path, records = measure_family(family, weights, checkpoint)
+    except (MeasureError, WeightsError) as error:
+        _stop(str(error))
+    for record in records:
+        values = record.values
+        shown = f"{len(values)} blocks, the last {values[-1]}" if isinstance(values, list) else repr(values)
+        out.print(f"{record.quantity}: {shown}", highlight=False, soft_wrap=True)
+    out.print(f"written: {path}", highlight=False, soft_wrap=True)
+
+
 def main() -> None:
     """Entry point: run the command line, an interruption ending it quietly."""
+    if not err.is_terminal:
+        os.environ.setdefault("TQDM_DISABLE", "1")
     try:
         app()
     except KeyboardInterrupt:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from jinja2 import Environment, StrictUndefined, TemplateError
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
+from encyclopedia.measure.records import MeasuredRecord, find_measured, read_measured
 
 #: Languages whose blocks are snippets.
 PYTHON = ("python", "py", "python3")
@@ -63,11 +64,85 @@ class Snippet:
 Measured = Callable[[MeasuredNumber], str]
 
 
+class Measurement:
+    """A quantity that was measured here, whose numbers carry their provenance into the text.
+
+    ``measure(...)[5]`` is block 5's number, ``measure(...)[-1]`` the last block's, ``measure(...)`` the number itself
+    where there is one for the whole model. A format comes after a comma: ``measure(...)[5, "%.0f"]``.
+
+    Attributes:
+        values: the bare numbers, for computing with them.
+    """
+
+    def __init__(self, record: MeasuredRecord, measured: Measured) -> None:
+        self._record = record
+        self._measured = measured
+        self.values = record.values
+
+    def __getitem__(self, key: int | tuple[int, str]) -> str:
+        block, form = key if isinstance(key, tuple) else (key, None)
+        values = self._per_block()
+        if not -len(values) <= block < len(values):
+            raise ValueError(f"{self._record.quantity!r} has no block {block}; there are {len(values)}")
+        block %= len(values)
+        return self._shown(_formatted(values[block], form), f"block {block}")
+
+    def __str__(self) -> str:
+        return self.shown()
+
+    def over(self, start: int, stop: int, form: str | None = None) -> str:
+        """The smallest and the largest number on blocks ``start`` to ``stop - 1``, as a range."""
+        found = [value for value in self._per_block()[start:stop] if value is not None]
+        ends = dict.fromkeys(_formatted(end, form) for end in (min(found), max(found)))
+        return self._shown(" to ".join(ends), f"blocks {start} to {stop - 1}")
+
+    def noted(self, text: str) -> str:
+        """``text`` with the quantity's provenance, as for the head of a column of :meth:`bare` numbers."""
+        return self._shown(text, None)
+
+    def bare(self, block: int, form: str | None = None) -> str:
+        """A block's number without its provenance, which stands elsewhere."""
+        return _formatted(self._per_block()[block], form)
+
+    def shown(self, form: str | None = None) -> str:
+        """The one number for the whole model, or the one text."""
+        if isinstance(self.values, list):
+            raise ValueError(f"{self._record.quantity!r} has a number per block: say which, as in [0]")
+        return self._shown(_formatted(self.values, form), None)
+
+    def _per_block(self) -> list[int | float | None]:
+        if not isinstance(self.values, list):
+            raise ValueError(f"{self._record.quantity!r} is one number for the whole model, not one per block")
+        return self.values
+
+    def _shown(self, text: str, where: str | None) -> str:
+        record = self._record
+        prompt = textwrap.shorten(record.prompt, 40, placeholder=" …")
+        of = ", ".join(part for part in (record.description, where, f"on the prompt “{prompt}”") if part)
+        return self._measured(MeasuredNumber(
+            text, of, record.checkpoint, f"a run of {record.command} on {record.weights}"))
+
+
+def _formatted(value: int | float | str | None, form: str | None) -> str:
+    if value is None:
+        raise ValueError("that block has not got this quantity")
+    if isinstance(value, str):
+        return value
+    if form is not None and value != 0:
+        return form % value
+    if isinstance(value, int) or value == 0:
+        return str(int(value))
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.2g}" if abs(value) < 1 else f"{value:.3g}"
+
+
 def fill(text: str, family: FamilyFacts, measured: Measured = lambda number: number.value) -> str:
     """``text`` with its expressions evaluated.
 
     They see ``ref`` (the reference checkpoint), ``ckpt(name)`` (another, by its id or the part after the slash),
-    ``family`` and ``measured(value, of=..., on=..., known_from=...)``.
+    ``family``, ``measured(value, of=..., on=..., known_from=...)`` for a number that somebody else measured, and
+    ``measure(quantity, checkpoint)`` for one that was measured here, see :class:`Measurement`.
 
     Args:
         text: Markdown with Jinja2 expressions.
@@ -81,12 +156,15 @@ def fill(text: str, family: FamilyFacts, measured: Measured = lambda number: num
     def note_number(value: str, *, of: str, on: str, known_from: str) -> str:
         return measured(MeasuredNumber(str(value), of, on, known_from))
 
+    def measure(quantity: str, checkpoint: str) -> Measurement:
+        return Measurement(find_measured(read_measured(family.model_type), quantity, checkpoint), measured)
+
     # Jinja's comments begin like a heading's id does, so they get another mark.
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True,
                               comment_start_string="{--", comment_end_string="--}")
     try:
         return environment.from_string(text).render(
-            family=family, ref=_checkpoint(family, family.reference), measured=note_number,
+            family=family, ref=_checkpoint(family, family.reference), measured=note_number, measure=measure,
             ckpt=lambda name: _checkpoint(family, name))
     except (TemplateError, TypeError, LookupError, ValueError) as error:
         raise NotesError(_message(text, family, error)) from error

@@ -8,6 +8,7 @@ one or a bias at zero would hide the very term to be checked.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -20,15 +21,29 @@ from encyclopedia.model.build import build_without_weights
 from encyclopedia.model.kinds import Kind, find_kinds
 from encyclopedia.model.structure import blocks_of, find_stack
 
-#: Length of the prompt a twin is checked on: longer than its windows.
-PROMPT_LENGTH = 12
+#: Length of the prompt a twin is checked on: longer than its windows, and a prime, so that no head count equals it.
+PROMPT_LENGTH = 13
 
-HEAD_DIM = 16
+#: Prompts in a call that checks a twin; no other axis is as long.
+PROMPTS = 5
+
 VOCAB_SIZE = 96
-NUM_EXPERTS = 16
+NUM_EXPERTS = 64
 TOP_K = 3
 WINDOW = 5
 KEPT_KEYS = 7
+
+#: Widths of a head, of which a twin takes the first that no other axis has.
+HEAD_DIMS = (16, 32, 80)
+
+#: Least width of the stream where heads have a width of their own; some classes want a multiple of the heads.
+WIDTH = 48
+
+#: What a width is a multiple of, for kernels that want rows aligned.
+ALIGNED = 8
+
+#: What a factor of one becomes: at one it would hide whether it was applied.
+MOVED_FACTOR = 1.25
 
 #: Widths by config key; the numbers differ so that axes do.
 WIDTHS = {
@@ -46,6 +61,9 @@ COUNTS = {
     "keep_window_size": KEPT_KEYS,
     "vocab_size": VOCAB_SIZE,
 }
+
+#: Ends of the config keys whose number multiplies something in the block.
+FACTORS = ("_scaling_factor", "_multiplier")
 
 
 def chosen_blocks(kinds: list[Kind], depth: int) -> list[int]:
@@ -83,6 +101,8 @@ def shrink(config: PreTrainedConfig, blocks: list[int]) -> PreTrainedConfig:
                 changed[key] = min(value, COUNTS[key])
             elif key.endswith("_token_id"):
                 changed[key] = value % VOCAB_SIZE
+        elif isinstance(value, float) and value == 1.0 and key.endswith(FACTORS):
+            changed[key] = MOVED_FACTOR
         elif key.endswith("_token_id") and isinstance(value, list):
             changed[key] = [number % VOCAB_SIZE for number in value]
     changed |= {
@@ -92,14 +112,32 @@ def shrink(config: PreTrainedConfig, blocks: list[int]) -> PreTrainedConfig:
     }
     if kv_heads is not None:
         changed["num_key_value_heads"] = small_kv
-    if full.get("head_dim") is not None:
-        changed |= {"head_dim": HEAD_DIM, "hidden_size": 48}
-    else:
-        changed["hidden_size"] = HEAD_DIM * small_kv * per_kv
+    heads_by_block = [changed[key] for key in changed if "heads" in key and isinstance(changed[key], list)]
+    counts = {small_kv, changed["num_attention_heads"], *itertools.chain(*heads_by_block)}
+    changed |= _widths(counts, changed["num_attention_heads"], own_head_dim=full.get("head_dim") is not None)
     small = {**full, **changed}
     for key in ("model_type", "transformers_version"):
         small.pop(key, None)
     return type(config)(**small)
+
+
+def _widths(counts: set[int], heads: int, *, own_head_dim: bool) -> dict[str, int]:
+    """Widths of the stream and of a head that differ from each other and from every other axis.
+
+    Args:
+        counts: head counts of all blocks.
+        heads: the config's own count of query heads.
+        own_head_dim: whether the config states a head's width; else it is the stream's over ``heads``.
+    """
+    taken = {PROMPTS, PROMPT_LENGTH, *counts, *WIDTHS.values(), *COUNTS.values()}
+    head_dim = next(width for width in HEAD_DIMS if not taken & {width, *(count * width for count in counts)})
+    if not own_head_dim:
+        return {"hidden_size": head_dim * heads}
+    taken |= {head_dim, *(count * head_dim for count in counts)}
+    step = math.lcm(heads, ALIGNED)
+    first = math.ceil(WIDTH / step) * step
+    return {"head_dim": head_dim, "hidden_size": next(width for width in itertools.count(first, step)
+                                                      if width not in taken)}
 
 
 def twin_of(record: RecordedCheckpoint, *, seed: int = 0, **kwargs: Any) -> PreTrainedModel:

@@ -66,7 +66,7 @@ def doge(twin: Callable[..., StandardizedTransformer]) -> StandardizedTransforme
 
 @pytest.fixture(scope="session")
 def prompt(laguna: StandardizedTransformer) -> torch.Tensor:
-    """Token ids ``[2, 12]``."""
+    """Token ids ``[2, 13]``."""
     from encyclopedia.twin import prompt_for
 
     return prompt_for(laguna._module, batch=2)
@@ -74,7 +74,7 @@ def prompt(laguna: StandardizedTransformer) -> torch.Tensor:
 
 @pytest.fixture(scope="session")
 def other_prompt(laguna: StandardizedTransformer) -> torch.Tensor:
-    """Token ids ``[1, 12]``, not those of ``prompt``."""
+    """Token ids ``[1, 13]``, not those of ``prompt``."""
     from encyclopedia.twin import prompt_for
 
     return prompt_for(laguna._module, batch=1, seed=7)

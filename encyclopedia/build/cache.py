@@ -15,6 +15,7 @@ from encyclopedia.build.files import write_text
 from encyclopedia.capture.family import installed_versions
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.facts import Fact
+from encyclopedia.measure.records import read_measured
 
 Stored = TypeVar("Stored", bound=Fact)
 
@@ -54,7 +55,9 @@ def facts_key(model_type: str, record: RecordedCheckpoint) -> str:
 
 def snippets_key(model_type: str, records: Sequence[RecordedCheckpoint], notes: str) -> str:
     """The key of what running a family's snippets showed: as a checkpoint's, with the notes and all records."""
-    return _key(f"notes-{model_type}", model_type, [notes, *(record.model_dump_json() for record in records)])
+    measured = (record.model_dump_json() for record in read_measured(model_type))
+    return _key(f"notes-{model_type}", model_type,
+                [notes, *measured, *(record.model_dump_json() for record in records)])
 
 
 def _key(label: str, model_type: str, parts: Sequence[str]) -> str:

@@ -11,11 +11,11 @@ from encyclopedia.build.files import write_text
 from encyclopedia.build.project import Project
 from encyclopedia.facts import SCHEMA, FamilyFacts
 from encyclopedia.page.module import source_file
-from encyclopedia.page.render import render_family, render_index
+from encyclopedia.page.render import render_checks, render_family, render_index
 
 
 def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Sequence[str]) -> None:
-    """Write a page and a data file for each family, the index and the schema.
+    """Write a page, its checks and a data file for each family, the index and the schema.
 
     Pages of families that were not built this time stay; those of ``failed`` families go, because a page that did
     not pass its checks is not shown.
@@ -23,12 +23,14 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
     for name in failed:
         for path in (_page(project, name), _data(project, name)):
             path.unlink(missing_ok=True)
-        shutil.rmtree(project.source / "source" / name, ignore_errors=True)
+        for folder in (_checks(project, name).parent, project.source / "source" / name):
+            shutil.rmtree(folder, ignore_errors=True)
     for family in families:
         notes = project.notes / f"{family.model_type}.md"
         text = notes.read_text(encoding="utf-8") if notes.is_file() else ""
         _copy_sources(project, family)
         write_text(_page(project, family.model_type), render_family(family, text, project.templates))
+        write_text(_checks(project, family.model_type), render_checks(family, text, project.templates))
         write_text(_data(project, family.model_type), family.model_dump_json(by_alias=True, indent=1) + "\n")
     present = [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
                for path in sorted((project.source / "data").glob("*.json")) if path.stem not in ("index", "schema")]
@@ -40,6 +42,10 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
 
 def _page(project: Project, model_type: str) -> Path:
     return project.source / "families" / f"{model_type}.md"
+
+
+def _checks(project: Project, model_type: str) -> Path:
+    return project.source / "families" / model_type / "checks.md"
 
 
 def _data(project: Project, model_type: str) -> Path:

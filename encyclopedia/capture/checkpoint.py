@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import nn
+
 from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.capture.quirks import find_quirks
 from encyclopedia.capture.shapes import BATCH, SEQ, read_shapes
@@ -11,7 +13,7 @@ from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.checks.claims import Ledger
 from encyclopedia.checks.identity import CONTRIBUTIONS, identity_of
 from encyclopedia.checks.layout import Seen, check_layout
-from encyclopedia.checks.run import check_model
+from encyclopedia.checks.run import Checked, check_model
 from encyclopedia.facts import (
     CheckpointFacts,
     Checks,
@@ -66,11 +68,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         own = root_sizes if reading.layer is None else {**root_sizes, **sizes[layers.index(reading.layer)]}
         check_layout(reading, own, BATCH, SEQ)
         ledger.held("layout", reading.host, reading.name, "at full size, each axis has the size that its name has")
-    twin = twin_of_model(full)
-    input_ids = prompt_for(twin, batch=2)
-    default_attention = default._module.config._attn_implementation
-    checked = check_model(twin, declared, input_ids,
-                          default=lambda: twin_of_model(full, attn_implementation=default_attention))
+    checked = check_on_twin(full, declared, default._module.config._attn_implementation)
     errors = checked.identity_errors
     claims = [*ledger.claims(), *checked.claims]
     support = {"eager": model.support(), "default": default.support()}
@@ -82,7 +80,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         reason=None,
         architecture=type(full).__name__,
         config_source=record.config_source,
-        quirks=find_quirks(declared, full.config, kinds, sizes, checked.model, input_ids),
+        quirks=find_quirks(declared, full.config, kinds, sizes, checked.model, checked.input_ids),
         sizes=root_sizes,
         config=_config(full.config),
         config_known_from={key: source for key in record.config if (source := record.source_of(key)) is not None},
@@ -112,6 +110,22 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         ),
         claims=claims,
     )
+
+
+def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> Checked:
+    """Check the family's claims on the small twin of ``full``.
+
+    Args:
+        full: the checkpoint's model without weights.
+        declared: its family.
+        default_attention: the attention that a load runs where none is asked for.
+
+    Raises:
+        BrokenClaim: for the first claim that does not hold.
+    """
+    twin = twin_of_model(full)
+    return check_model(twin, declared, prompt_for(twin, batch=2),
+                       default=lambda: twin_of_model(full, attn_implementation=default_attention))
 
 
 def _not_shown(record: RecordedCheckpoint) -> CheckpointFacts:

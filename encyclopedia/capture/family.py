@@ -8,6 +8,7 @@ from importlib.metadata import version
 import encyclopedia
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts, SnippetCheck, SourceLink, Versions
 from encyclopedia.families import docstring, family
+from encyclopedia.measure.records import read_measured
 from encyclopedia.quirks import QUIRKS
 
 
@@ -43,16 +44,23 @@ def gather_family(
         reference=reference,
         family_module=f"encyclopedia.families.{model_type}",
         docstring=docstring(model_type),
-        sources=[
-            SourceLink(label="family module", path=f"encyclopedia/families/{model_type}.py"),
-            SourceLink(label="its tests", path=f"tests/families/test_{model_type}.py"),
-            SourceLink(label="recorded checkpoints", path=f"encyclopedia/checkpoints/{model_type}.json"),
-            SourceLink(label="notes", path=f"site_src/notes/{model_type}.md"),
-        ],
+        sources=_sources(model_type),
         versions=installed_versions(),
         notes=notes,
         checkpoints=[_with_snippets(checkpoint, notes) for checkpoint in checkpoints],
     )
+
+
+def _sources(model_type: str) -> list[SourceLink]:
+    files = {
+        "family module": f"encyclopedia/families/{model_type}.py",
+        "its tests": f"tests/families/test_{model_type}.py",
+        "recorded checkpoints": f"encyclopedia/checkpoints/{model_type}.json",
+        "notes": f"site_src/notes/{model_type}.md",
+    }
+    if read_measured(model_type):
+        files["measured on real weights"] = f"encyclopedia/measured/{model_type}.json"
+    return [SourceLink(label=label, path=path) for label, path in files.items()]
 
 
 def _with_snippets(checkpoint: CheckpointFacts, notes: NotesFacts) -> CheckpointFacts:

@@ -6,6 +6,7 @@ The blocks of one page share a namespace per checkpoint, in page order, as a rea
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import linecache
@@ -16,14 +17,22 @@ from typing import Any
 
 import torch
 
+from encyclopedia.capture.numbers import typed_numbers
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.facts import FamilyFacts, NotesFacts, SnippetFacts
 from encyclopedia.model.transformer import StandardizedTransformer
-from encyclopedia.notes import Snippet, snippets
+from encyclopedia.notes import NotesError, Snippet, snippets
 from encyclopedia.twin import prompt_for, twin_of
 
 #: Attribute that limits a block to some checkpoints: their ids with commas between, or ``reference``.
 CHECKPOINTS = "checkpoints"
+
+#: The largest tolerance of a comparison; with a larger one it would hold whatever the page says.
+LOOSEST = 1e-3
+
+#: Functions that compare two tensors, with the arguments that say how closely.
+_COMPARISONS = ("assert_close", "allclose", "isclose")
+_TOLERANCES = ("rtol", "atol")
 
 #: Seed of torch's generator when a checkpoint's first block begins.
 SEED = 0
@@ -42,10 +51,13 @@ def check_notes(text: str, family: FamilyFacts, records: Sequence[RecordedCheckp
         records: the family's recorded checkpoints.
 
     Raises:
-        NotesError: where an expression in the notes cannot be filled in.
+        NotesError: where an expression in the notes cannot be filled in, or a number of a config is typed in prose.
         BrokenSnippet: at the first block that fails.
     """
     file = f"site_src/notes/{family.model_type}.md"
+    for number in typed_numbers(text, family):
+        raise NotesError(f"{file}:{number.line}: expected an expression for the number that is {number.keys[0]}, "
+                         f"found {number.text} typed in the text")
     return NotesFacts(snippets=run_snippets(snippets(text, family), records, family.reference, file))
 
 
@@ -70,6 +82,8 @@ def run_snippets(
     known = {record.id for record in records}
     holds = [_holds_for(block, list(shown), known, reference, file) for block in blocks]
     reasons = [_why_not(block, found) for block, found in zip(blocks, holds, strict=True)]
+    for block in blocks:
+        _check_tolerances(block, file)
     for checkpoint, record in shown.items():
         chosen = [block for block, found, reason in zip(blocks, holds, reasons, strict=True)
                   if reason is None and checkpoint in found]
@@ -98,6 +112,32 @@ def _why_not(snippet: Snippet, holds: list[str]) -> str | None:
     if snippet.needs_weights is not None:
         return snippet.needs_weights or "it needs real weights"
     return None if holds else "no checkpoint that it holds for is shown"
+
+
+def _check_tolerances(snippet: Snippet, file: str) -> None:
+    """Refuse a comparison that is too loose to fail; to say that two tensors differ, a loose one is the stricter.
+
+    Raises:
+        BrokenSnippet: naming the line, the tolerance and the largest allowed.
+    """
+    try:
+        tree = ast.parse(snippet.code)
+    except SyntaxError:
+        return
+    denied = {inner for node in ast.walk(tree) if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+              for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or node in denied:
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        for keyword in node.keywords if called in _COMPARISONS else ():
+            if keyword.arg in _TOLERANCES and not _is_tight(keyword.value):
+                raise BrokenSnippet(f"{file}:{snippet.line + node.lineno}: {called} with {keyword.arg} "
+                                    f"{ast.unparse(keyword.value)}: expected a number of at most {LOOSEST}")
+
+
+def _is_tight(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, int | float) and value.value <= LOOSEST
 
 
 def _run_all(blocks: Sequence[Snippet], record: RecordedCheckpoint, file: str) -> None:

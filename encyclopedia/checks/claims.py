@@ -12,14 +12,14 @@ from encyclopedia.facts import ClaimFacts
 TOLERANCE = 1e-5
 
 #: Anything below counts as masked out.
-_MASKED = -1e30
+MASKED = -1e30
 
 
 class BrokenClaim(Exception):
     """A claim that a run did not confirm.
 
     Args:
-        sort: ``layout``, ``meaning``, ``writing``, ``identity`` or ``availability``.
+        sort: ``location``, ``layout``, ``meaning``, ``writing``, ``identity`` or ``availability``.
         value: the value's name, or ``None`` for a claim about the block.
         block: the block's index in the model that was run, or ``None`` at the root.
         expected: what the claim says.
@@ -58,18 +58,24 @@ def difference(expected: torch.Tensor, found: torch.Tensor) -> float:
     Masked entries have to be masked in both; whole numbers count as 0 where equal and infinitely far otherwise.
 
     Returns:
-        ``inf`` where the shapes differ or a mask does.
+        ``inf`` where the shapes differ, a mask does, or whole numbers are compared with others; not a number where
+        either has an entry that is not.
     """
-    if expected.shape != found.shape:
+    if expected.shape != found.shape or expected.is_floating_point() != found.is_floating_point():
         return float("inf")
     if not expected.is_floating_point():
         return 0.0 if torch.equal(expected, found.to(expected.dtype)) else float("inf")
-    masked = expected < _MASKED
-    if not torch.equal(masked, found < _MASKED):
+    masked = expected < MASKED
+    if not torch.equal(masked, found < MASKED):
         return float("inf")
     expected, found = expected.masked_fill(masked, 0).double(), found.masked_fill(masked, 0).double()
     gap = (expected - found).abs().max().item() if expected.numel() else 0.0
     return gap / max(expected.abs().max().item() if expected.numel() else 0.0, torch.finfo(torch.float32).tiny)
+
+
+def said(error: BaseException) -> str:
+    """An exception on one line, for what was found."""
+    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
 
 
 def describe(tensor: torch.Tensor) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from encyclopedia.checks.claims import said
 from encyclopedia.families import Family
 from encyclopedia.model.readings import Write, read_all
 from encyclopedia.model.structure import Sublayer
@@ -60,15 +61,20 @@ def measure_identity(
     names: dict[str, Any] = dict(block._module.named_parameters(recurse=False))
     for host, contribution in CONTRIBUTIONS.items():
         names[host] = SimpleNamespace(**{contribution: values.get((host, contribution))})
-    names["layers"] = {layer: SimpleNamespace(input=values["layer", "layer_input"])}
+    names["layers"] = {layer: SimpleNamespace(input=values.get(("layer", "layer_input")))}
     names["i"] = layer
     claimed, _, named = identity.partition(" == ")
-    assert named == "layer_output"
-    output = values["layer", "layer_output"]
+    if named != "layer_output":
+        raise BrokenIdentity("it does not end in == layer_output")
+    output = values.get(("layer", "layer_output"))
+    if output is None:
+        raise BrokenIdentity("layer_output is not read on this block")
     try:
         rebuilt = eval(compile(claimed, "<identity>", "eval"), {"__builtins__": {}}, names)
-    except (AttributeError, NameError, TypeError) as problem:
-        raise BrokenIdentity(f"it cannot be evaluated: {problem}") from problem
+    except Exception as problem:
+        raise BrokenIdentity(f"it cannot be evaluated: {said(problem)}") from problem
+    if getattr(rebuilt, "shape", None) != output.shape:
+        raise BrokenIdentity(f"it gives {rebuilt!r:.60}, not a tensor of the output's shape {list(output.shape)}")
     error = ((rebuilt - output).abs().max() / output.abs().max()).item()
     if not error <= TOLERANCE:
         raise BrokenIdentity(f"off by {error:.2e} of the output's largest magnitude, {TOLERANCE:.0e} allowed")

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from encyclopedia.checks.claims import BrokenClaim
+from encyclopedia.checks.claims import MASKED, BrokenClaim
 from encyclopedia.model.readings import Reading
 from encyclopedia.vocabulary import values_of
 
@@ -55,6 +55,33 @@ def check_layout(reading: Reading, sizes: dict[str, int], batch: int, seq: int) 
         expected = {"batch": batch, "seq": seq, "query": seq, "key": seq, **sizes}.get(axis)
         if size != expected:
             raise broken(f"the axis {axis} to be {expected} long", f"{size} in the shape {list(seen.shape)}")
+
+
+def check_order(reading: Reading) -> bool:
+    """Check that the axes named ``query`` and ``key`` stand for what they say: no query sees a later key.
+
+    Both are as long as the prompt, so their sizes cannot tell them apart.
+
+    Args:
+        reading: with the tensor as result.
+
+    Returns:
+        Whether its layout has both axes.
+
+    Raises:
+        BrokenClaim: where a query sees a later key.
+    """
+    layout = values_of(reading.host)[reading.name].layout
+    if layout is None or not {"query", "key"} <= set(layout.dims):
+        return False
+    tensor: torch.Tensor = reading.result
+    seen = tensor.movedim((layout.dims.index("query"), layout.dims.index("key")), (-2, -1))
+    visible = (seen != 0) & (seen > MASKED)
+    if visible.triu(1).any():
+        raise BrokenClaim("layout", f"{reading.host}.{reading.name}", reading.layer,
+                          f"no query to see a later key along the axes {layout}",
+                          f"{int(visible.triu(1).sum())} entries in which one does")
+    return True
 
 
 def _sort(dtype: str) -> str:

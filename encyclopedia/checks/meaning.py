@@ -7,13 +7,13 @@ model's own modules. A value may have several; all have to hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from encyclopedia.checks.claims import TOLERANCE, BrokenClaim, Ledger, describe, difference
+from encyclopedia.checks.claims import TOLERANCE, BrokenClaim, Ledger, describe, difference, said
 from encyclopedia.checks.experts import one_slot_at_a_time, scored
 from encyclopedia.checks.native import AttentionCall, Call, NativeRun
 from encyclopedia.families import Family
@@ -27,25 +27,64 @@ from encyclopedia.model.structure import (
     find_sublayers,
 )
 
+#: Block, host and name of a value.
+Key = tuple[int | None, str, str]
+
 #: A recomputation: the claim in words and the tensor expected.
 Expected = tuple[str, torch.Tensor]
 
 
+class NotRead(Exception):
+    """A value that a recomputation needs and this load has not got."""
+
+
 @dataclass(frozen=True)
 class Root:
-    """What the root's values are recomputed from."""
+    """What values are recomputed from.
+
+    Attributes:
+        model: the native model.
+        stack: where its parts are.
+        native: what plain hooks recorded.
+        values: every reading by block, host and name.
+        taken: the values that the recomputation being made has taken.
+        found: the sublayers of each block that was looked at.
+    """
 
     model: nn.Module
     stack: Stack
     native: NativeRun
-    values: dict[tuple[int | None, str, str], torch.Tensor]
+    values: dict[Key, torch.Tensor]
+    taken: set[Key] = field(default_factory=set)
+    found: dict[int, tuple[Sublayer, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: nn.Module, stack: Stack, native: NativeRun, readings: list[Reading]) -> Root:
+        """What ``readings`` on ``model`` are checked from."""
+        return cls(model, stack, native, {
+            (reading.layer, reading.host, reading.name): reading.result for reading in readings})
 
     def module(self, name: str) -> nn.Module:
         """The native module under a standard name of the root."""
         return self.model.get_submodule(getattr(self.stack, name))
 
-    def __getitem__(self, name: str) -> torch.Tensor:
-        return self.values[None, "model", name]
+    def sublayers(self, layer: int) -> tuple[Sublayer, ...]:
+        """The sublayers of a block."""
+        if layer not in self.found:
+            self.found[layer] = find_sublayers(self.model.get_submodule(f"{self.stack.layers}.{layer}"))
+        return self.found[layer]
+
+    def value(self, layer: int | None, host: str, name: str) -> torch.Tensor:
+        """A value that was read.
+
+        Raises:
+            NotRead: where it was not.
+        """
+        key = (layer, host, name)
+        if key not in self.values:
+            raise NotRead(name)
+        self.taken.add(key)
+        return self.values[key]
 
 
 @dataclass(frozen=True)
@@ -81,8 +120,8 @@ class Here:
         return self.root.model.get_submodule(self.path)
 
     def value(self, host: str, name: str) -> torch.Tensor:
-        """A value read on this block."""
-        return self.root.values[self.layer, host, name]
+        """A value read on this block; see :meth:`Root.value`."""
+        return self.root.value(self.layer, host, name)
 
     def has(self, host: str, name: str) -> bool:
         """Whether the value was read on this block."""
@@ -98,39 +137,65 @@ class Here:
         return 1.0 if name is None else self.block.get_parameter(name)
 
 
-def check_meaning(
-    model: nn.Module, stack: Stack, family: Family, native: NativeRun, readings: list[Reading], ledger: Ledger
-) -> None:
+def check_meaning(root: Root, family: Family, readings: list[Reading], ledger: Ledger) -> None:
     """Check every reading against its recomputations.
 
     Raises:
-        BrokenClaim: for the first that is not equal, or a value that has no recomputation at all.
+        BrokenClaim: for one that is not equal, or a value that has no recomputation at all. A wrong value also breaks
+            what is recomputed from it, so of several the first is raised whose recomputation took none of the others.
     """
-    values = {(reading.layer, reading.host, reading.name): reading.result for reading in readings}
-    root = Root(model, stack, native, values)
-    for layer, host, name in values:
-        with torch.no_grad():
-            if layer is None:
-                recomputed = list(_root(root, name))
-            else:
-                sublayers = find_sublayers(model.get_submodule(f"{stack.layers}.{layer}"))
-                sublayer = next((found for found in sublayers if found.host == host), None)
-                recomputed = list(_at_block(Here(root, layer, sublayer, sublayers, family), host, name))
-        if not recomputed:
-            raise BrokenClaim("meaning", name, layer, "an independent recomputation", "none")
-        for text, expected in recomputed:
-            found = values[layer, host, name]
-            error = difference(expected, found)
-            if not error <= TOLERANCE:
-                raise BrokenClaim("meaning", name, layer, f"{text} ({describe(expected)})",
-                                  f"{describe(found)}, off by {error:.2e} of the largest magnitude")
-            ledger.held("meaning", host, name, text, error)
+    broken: dict[Key, tuple[set[Key], BrokenClaim]] = {}
+    for reading in readings:
+        try:
+            check_value(root, family, reading, ledger)
+        except BrokenClaim as claim:
+            key = (reading.layer, reading.host, reading.name)
+            broken[key] = (root.taken - {key}, claim)
+    if broken:
+        claims = [claim for _, claim in broken.values()]
+        raise next((claim for taken, claim in broken.values() if not taken & broken.keys()), claims[0])
+
+
+@torch.no_grad()
+def check_value(root: Root, family: Family, reading: Reading, ledger: Ledger) -> None:
+    """Check one reading against its recomputations.
+
+    Raises:
+        BrokenClaim: where one is not equal or cannot be made, or there is none.
+    """
+    layer, host, name, found = reading.layer, reading.host, reading.name, reading.result
+    held = 0
+    root.taken.clear()
+    for text, expected in _recomputed(root, family, layer, host, name):
+        error = difference(expected, found)
+        if not error <= TOLERANCE:
+            raise BrokenClaim("meaning", name, layer, f"{text} ({describe(expected)})",
+                              f"{describe(found)}, off by {error:.2e} of the largest magnitude")
+        ledger.held("meaning", host, name, text, error)
+        held += 1
+        root.taken.clear()
+    if not held:
+        raise BrokenClaim("meaning", name, layer, "an independent recomputation", "none")
+
+
+def _recomputed(root: Root, family: Family, layer: int | None, host: str, name: str) -> Iterator[Expected]:
+    """The recomputations of a value for which everything they need was read."""
+    try:
+        if layer is None:
+            yield from _root(root, name)
+        else:
+            sublayers = root.sublayers(layer)
+            sublayer = next((found for found in sublayers if found.host == host), None)
+            yield from _at_block(Here(root, layer, sublayer, sublayers, family), host, name)
+    except NotRead:
+        return
+    except (AttributeError, LookupError, RuntimeError, TypeError, AssertionError) as error:
+        raise BrokenClaim("meaning", name, layer, "a recomputation of it", said(error)) from error
 
 
 def _root(root: Root, name: str) -> Iterator[Expected]:
     ids = root.native.input_ids
     depth = len(list(root.module("layers").children()))
-    last = root.values.get((depth - 1, "layer", "layer_output"))
     if name == "input_ids":
         yield "the token ids the model was called with", ids
     elif name == "attention_mask":
@@ -139,10 +204,11 @@ def _root(root: Root, name: str) -> Iterator[Expected]:
         yield "the shape of the token ids", torch.tensor(ids.shape)
     elif name == "token_embeddings":
         yield "the embedding module's output under a plain hook", root.native.calls[root.stack.embed_tokens][-1].output
-    elif name == "final_norm_output" and last is not None:
+    elif name == "final_norm_output":
+        last = root.value(depth - 1, "layer", "layer_output")
         yield "the final norm of the last block's layer_output", root.module("norm")(last)
     elif name == "lm_head_output":
-        yield "the head of final_norm_output", root.module("lm_head")(root["final_norm_output"])
+        yield "the head of final_norm_output", root.module("lm_head")(root.value(None, "model", "final_norm_output"))
     elif name == "logits":
         yield "the logits the model returns when nothing traces it", root.native.output.logits
     elif name == "next_token_probs":
@@ -158,9 +224,7 @@ def _at_block(here: Here, host: str, name: str) -> Iterator[Expected]:
 def _layer_input(here: Here) -> Iterator[Expected]:
     yield "what a plain hook sees enter the block", here.root.native.calls[here.path][-1].entering
     if here.layer:
-        before = here.root.values.get((here.layer - 1, "layer", "layer_output"))
-        if before is not None:
-            yield "the block before's layer_output", before
+        yield "the block before's layer_output", here.root.value(here.layer - 1, "layer", "layer_output")
 
 
 def _normed(host: str, stream: str, text: str) -> Callable[[Here], Iterator[Expected]]:

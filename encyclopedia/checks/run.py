@@ -11,14 +11,16 @@ from torch import nn
 from encyclopedia.checks.availability import check_availability
 from encyclopedia.checks.claims import BrokenClaim, Ledger
 from encyclopedia.checks.identity import CONTRIBUTIONS, BrokenIdentity, identity_of, measure_identity
-from encyclopedia.checks.layout import Seen, check_layout
-from encyclopedia.checks.meaning import check_meaning
+from encyclopedia.checks.layout import Seen, check_layout, check_order
+from encyclopedia.checks.meaning import Root, check_meaning, check_value
+from encyclopedia.checks.mixing import check_mixing
 from encyclopedia.checks.native import record
+from encyclopedia.checks.reading import read_or_blame
 from encyclopedia.checks.writing import check_writing, keep
 from encyclopedia.facts import ClaimFacts
 from encyclopedia.families import Family
 from encyclopedia.model.kinds import Kind, find_kinds, sizes_of
-from encyclopedia.model.readings import Reading, Write, read_all
+from encyclopedia.model.readings import Reading, Write
 from encyclopedia.model.structure import blocks_of
 from encyclopedia.model.transformer import StandardizedTransformer
 
@@ -29,12 +31,14 @@ class Checked:
 
     Attributes:
         model: the live model.
+        input_ids: what it was run on, ``[batch, seq]``.
         kinds: its kinds of blocks.
         claims: the claims that held.
         identity_errors: the largest error of the identity on each kind's blocks.
     """
 
     model: StandardizedTransformer
+    input_ids: torch.Tensor
     kinds: list[Kind]
     claims: list[ClaimFacts]
     identity_errors: list[float]
@@ -66,19 +70,23 @@ def check_model(
     kinds = find_kinds(list(blocks_of(module, model.stack)), module.config)
     layers = [kind.blocks[0] for kind in kinds]
     with torch.no_grad():
-        readings = read_all(model, input_ids, keep, fake=False)
+        readings = read_or_blame(model, input_ids, keep, fake=False)
         _check_layouts(model, kinds, readings, input_ids, ledger)
-        check_meaning(module, model.stack, family, native, readings, ledger)
+        root = Root.of(module, model.stack, native, readings)
+        check_availability(model, input_ids, "a load with eager attention", layers, ledger,
+                           holds=lambda reading: _holds(root, family, model, kinds, reading, input_ids))
+        check_meaning(root, family, readings, ledger)
+        check_mixing(model, input_ids, ledger)
         errors = [_check_identity(model, family, kind, input_ids, ledger) for kind in kinds]
-        check_availability(model, input_ids, "a load with eager attention", layers, ledger)
         if writing:
             of_kinds = [reading for reading in readings if reading.layer is None or reading.layer in layers]
             check_writing(model, input_ids, of_kinds, layers, ledger)
             for kind in kinds:
                 _check_without_contributions(model, family, kind, input_ids, ledger)
         if default is not None:
-            check_availability(StandardizedTransformer(default()), input_ids, "the default load", layers, ledger)
-    return Checked(model, kinds, ledger.claims(), errors)
+            check_availability(StandardizedTransformer(default()), input_ids, "the default load", layers, ledger,
+                               remedied=model)
+    return Checked(model, input_ids, kinds, ledger.claims(), errors)
 
 
 def _check_layouts(
@@ -91,6 +99,22 @@ def _check_layouts(
         own = root if reading.layer is None else sizes[reading.layer]
         check_layout(replace(reading, result=Seen.of(reading.result)), own, batch, seq)
         ledger.held("layout", reading.host, reading.name, "each axis has the size that its name has there")
+        if check_order(reading):
+            ledger.held("layout", reading.host, reading.name, "no query sees a later key")
+
+
+def _holds(
+    root: Root, family: Family, model: StandardizedTransformer, kinds: list[Kind], reading: Reading,
+    input_ids: torch.Tensor,
+) -> bool:
+    """Whether ``reading`` has the layout and the meaning of its value."""
+    try:
+        _check_layouts(model, kinds, [reading], input_ids, Ledger())
+        there = {(reading.layer, reading.host, reading.name): reading.result}
+        check_value(replace(root, values={**root.values, **there}), family, reading, Ledger())
+    except BrokenClaim:
+        return False
+    return True
 
 
 def _check_identity(
@@ -124,4 +148,5 @@ def _measured(
     try:
         return measure_identity(model, input_ids, identity, layer, writes)
     except BrokenIdentity as broken:
-        raise BrokenClaim("identity", writes[0].name if writes else None, layer, identity, str(broken)) from broken
+        value = writes[0].name if writes else "layer_output"
+        raise BrokenClaim("identity", value, layer, identity, str(broken)) from broken

@@ -64,7 +64,7 @@ def _check_unchanged(
     readings: list[Reading], ledger: Ledger,
 ) -> None:
     writes = [Write(host, name, torch.clone) for _, host, name in writable]
-    after = written(model, writes, input_ids, _layers(readings))
+    after = _in_order(written(model, writes, input_ids, _layers(readings)), readings)
     for before, now in zip(readings, after, strict=True):
         if not torch.equal(before.result, now.result):
             raise BrokenClaim("writing", now.name, now.layer, "no change from writing every value as it is",
@@ -77,17 +77,22 @@ def _check_changed(
     model: StandardizedTransformer, host: StandardHost, layer: int | None, name: str, input_ids: torch.Tensor,
     readings: list[Reading], ledger: Ledger,
 ) -> None:
-    after = written(model, [Write(host, name, _moved)], input_ids, _layers(readings))
+    after = _in_order(written(model, [Write(host, name, _moved)], input_ids, _layers(readings)), readings)
     place = next(position for position, reading in enumerate(readings)
                  if (reading.layer, reading.host, reading.name) == (layer, host.host, name))
     for before, now in zip(readings[:place], after[:place], strict=True):
         if not torch.equal(before.result, now.result):
             raise BrokenClaim("writing", name, layer, "no change before the place that was written",
                               f"{now.host}.{now.name} changed by {difference(before.result, now.result):.2e}")
+    asked = _moved(readings[place].result)
+    if not torch.equal(asked, after[place].result):
+        raise BrokenClaim("writing", name, layer, f"to be read as it was written ({describe(asked)})",
+                          f"{describe(after[place].result)}, off by {difference(asked, after[place].result):.2e}")
     logits = next(position for position, reading in enumerate(readings) if reading.name == "logits")
     if torch.equal(readings[logits].result, after[logits].result):
         raise BrokenClaim("writing", name, layer, "a change of the logits", "none")
-    ledger.held("writing", host.host, name, "written, it changes the logits and nothing that comes before it")
+    ledger.held("writing", host.host, name,
+                "written, it is read as written, changes the logits and nothing that comes before it")
 
 
 def _check_head(
@@ -113,6 +118,12 @@ def _check_head(
                           f"{describe(moved)}, off by {gap:.2e} of the output's largest magnitude")
     ledger.held("writing", "self_attn", name,
                 "a head set to zero takes that head's slice of the output projection away", gap)
+
+
+def _in_order(after: list[Reading], before: list[Reading]) -> list[Reading]:
+    """``after`` in the order of ``before``: what is compared has to be the same value in the same place."""
+    found = {(reading.layer, reading.host, reading.name): reading for reading in after}
+    return [found[reading.layer, reading.host, reading.name] for reading in before]
 
 
 def _moved(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, KindFacts, ValueFacts
+from encyclopedia.page.claims import HowChecked, address, how_checked
 from encyclopedia.page.printout import PrintoutView, printout_view
 from encyclopedia.page.ranges import blocks
 
@@ -32,6 +33,7 @@ class ValueRow:
         expression: what to copy, on the first block that has it.
         present: on which blocks it is, or ``None`` where on all.
         condition_label: the condition in a few words, or ``None``.
+        how: how it was checked, or ``None`` where it was not.
         address: the page's address with this value pinned, or ``None`` where the diagram has no part for it.
     """
 
@@ -50,7 +52,7 @@ class ValueRow:
     condition: str | None
     condition_label: str | None
     writable: bool
-    checked: bool
+    how: HowChecked | None
     address: str | None
 
 
@@ -139,7 +141,7 @@ class ConfigView:
 
 @dataclass(frozen=True)
 class ApiView:
-    """The whole section for ``api.html.jinja``."""
+    """The whole section for ``api.html.jinja``; ``claims`` is the address of the claims about the checkpoint."""
 
     checkpoint: str
     architecture: str | None
@@ -147,6 +149,7 @@ class ApiView:
     missing: tuple[Missing, ...]
     checked: int
     total: int
+    claims: str
     printout: PrintoutView
     config: ConfigView
 
@@ -159,8 +162,9 @@ def api_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> ApiView:
         architecture=checkpoint.architecture,
         hosts=tables,
         missing=tuple(_missing(checkpoint)),
-        checked=sum(row.checked for table in tables for row in table.rows),
+        checked=sum(row.how is not None for table in tables for row in table.rows),
         total=sum(len(table.rows) for table in tables),
+        claims=address(checkpoint.id),
         printout=printout_view(checkpoint),
         config=_config(checkpoint),
     )
@@ -202,7 +206,7 @@ def _row(value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts) -> Val
         condition=value.condition,
         condition_label=_condition_label(value.condition, everywhere=everywhere),
         writable=value.writable,
-        checked=value.checked,
+        how=how_checked(checkpoint, host.name, value),
         address=f"#ckpt={quote(checkpoint.id)}&block={first}&pin={node}" if node else None,
     )
 

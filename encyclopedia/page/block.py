@@ -9,6 +9,7 @@ from typing import Any
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, KindFacts
 from encyclopedia.page.cards import Card, cards_of
+from encyclopedia.page.claims import address
 from encyclopedia.page.diagram import HOST_ROLES, NARROW, WIDE, Drawing, draw
 from encyclopedia.page.hero import HeroView, SummaryView, hero_view, summary_view
 from encyclopedia.page.wording import counted, error
@@ -76,6 +77,8 @@ class BlockView:
     #: The card shown before anything is pointed at, with the shape on the first block.
     card: Card
     claim: str
+    #: Where the check of the identity is listed, or ``None``.
+    claim_href: str | None
     facts: dict[str, Any]
     summary: SummaryView
 
@@ -108,6 +111,7 @@ def block_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> BlockView:
         kinds=tuple(_kind(checkpoint, index, look) for index, look in enumerate(_looks(checkpoint.kinds))),
         card=_opening(cards, checkpoint.kinds, ticks[0].kind),
         claim=identity_claim(checkpoint),
+        claim_href=_identity_href(checkpoint),
         facts={
             "checkpoint": checkpoint.id,
             "kinds": [{"blocks": kind.blocks, "label": kind.label} for kind in checkpoint.kinds],
@@ -126,6 +130,11 @@ def identity_claim(checkpoint: CheckpointFacts) -> str:
     if largest == 0.0:
         return f"held exactly on {blocks} of the small model"
     return f"held on {blocks} of the small model, largest error {error(largest)}"
+
+
+def _identity_href(checkpoint: CheckpointFacts) -> str | None:
+    listed = next((claim for claim in checkpoint.claims if claim.sort == "identity"), None)
+    return None if listed is None else address(checkpoint.id, listed.host, listed.value)
 
 
 def identity_tokens(kind: KindFacts) -> tuple[Token, ...]:

@@ -7,16 +7,19 @@ kind; ``[i]`` in an expression stands for the block on the slider.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from encyclopedia.facts import CheckpointFacts, HostFacts, KindFacts, PartFacts, SublayerFacts, ValueFacts
+from encyclopedia.page.claims import NOT_CHECKED, how_checked
 from encyclopedia.page.diagram import HOST_ROLES
 from encyclopedia.page.tree import class_at
 from encyclopedia.page.wording import PART_TITLES, counted, sizes_of, title_of
 
 BLOCK = "model.layers[i]"
+
+_PATHS = {"model": "model", "layer": BLOCK}
 
 _KEYWORD = re.compile(r'(?<!`)\b(\w+="\w+")(?!`)')
 
@@ -30,7 +33,11 @@ class Row:
     code: str | None = None
     #: What copying the path gives, where that is more than is shown.
     copy: str | None = None
+    #: Whether it tells of a check that was run.
     checked: bool = False
+    #: The words of a link behind the phrase, and its address.
+    more: str | None = None
+    href: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,57 +77,94 @@ class Deck:
         return [replace(card, kinds=tuple(kinds)) for card, kinds in self._cards.items()]
 
 
+@dataclass(frozen=True)
+class Here:
+    """What the cards of one kind of block are made from."""
+
+    checkpoint: CheckpointFacts
+    #: Position of the kind in ``checkpoint.kinds``.
+    index: int
+
+    @property
+    def kind(self) -> KindFacts:
+        return self.checkpoint.kinds[self.index]
+
+    def host(self, name: str) -> HostFacts | None:
+        """The host of that name, or ``None``."""
+        return next((host for host in self.checkpoint.hosts if host.name == name), None)
+
+    def value(self, host: str, name: str) -> ValueFacts | None:
+        """A value of a host, or ``None``."""
+        found = self.host(host)
+        return next((value for value in found.values if value.name == name), None) if found else None
+
+    def card(
+        self, host: str, value: ValueFacts, node: str, what: str, *, role: str | None = None, more: tuple[Row, ...] = ()
+    ) -> Card:
+        """The card of ``value``, one of ``host``'s, with ``more`` rows in its middle."""
+        path = _PATHS.get(host, f"{BLOCK}.{host}")
+        computed = value.location == "derived"
+        rows = [Row("read at", value.where, None if computed else value.location,
+                    None if computed else _reach(path, value.location))]
+        if value.condition is not None:
+            rows.append(Row("needs", _KEYWORD.sub(r"`\1`", value.condition)))
+        rows += more
+        rows.append(Row("access", "read and write" if value.writable else "read only"))
+        how = how_checked(self.checkpoint, host, value, self.index)
+        rows.append(Row("checked", NOT_CHECKED) if how is None
+                    else Row("checked", how.text, checked=True, more=how.more, href=how.href))
+        return Card(node, what, role or value.role, f"{path}.{value.name}", f"{value.description}.", value.layout,
+                    tuple(value.dims), value.dtype, tuple(rows),
+                    shapes=tuple(None if shape is None else tuple(shape) for shape in value.shapes))
+
+
 def cards_of(checkpoint: CheckpointFacts) -> list[Card]:
     """Every card of an available checkpoint."""
-    hosts = {host.name: host for host in checkpoint.hosts}
     deck = Deck()
     for index, kind in enumerate(checkpoint.kinds):
-        for card in (*_strip(checkpoint, hosts), *_stream(checkpoint, hosts, kind)):
+        here = Here(checkpoint, index)
+        for card in (*_strip(here), *_stream(here)):
             deck.add(card, index)
         for position, sublayer in enumerate(kind.sublayers):
-            for card in _sublayer(checkpoint, hosts, kind, sublayer, position):
+            for card in _sublayer(here, sublayer, position):
                 deck.add(card, index)
     return deck.cards()
 
 
-def _strip(checkpoint: CheckpointFacts, hosts: Mapping[str, HostFacts]) -> Iterator[Card]:
-    kinds = checkpoint.kinds
+def _strip(here: Here) -> Iterator[Card]:
+    kinds = here.checkpoint.kinds
     labels = "; ".join(f"{len(kind.blocks)} × {kind.label}" for kind in kinds)
-    yield from _strip_module(checkpoint, hosts, "embed_tokens", "token_embeddings", "stream")
+    yield from _strip_module(here, "embed_tokens", "token_embeddings", "stream")
     yield Card("strip.layers", "blocks", "stream", "model.layers",
                f"The blocks, in order: {labels}. The slider picks the one that is drawn below.",
                rows=(Row("class", f"`{kinds[0].modules.get('layer', 'block')}`"),
                      Row("count", counted(sum(len(kind.blocks) for kind in kinds), "block"))))
-    yield from _strip_module(checkpoint, hosts, "norm", "final_norm_output", "norm")
-    yield from _strip_module(checkpoint, hosts, "lm_head", "lm_head_output", "stream")
-    logits = _value(hosts, "model", "logits")
+    yield from _strip_module(here, "norm", "final_norm_output", "norm")
+    yield from _strip_module(here, "lm_head", "lm_head_output", "stream")
+    logits = here.value("model", "logits")
     if logits is not None:
-        yield _value_card(logits, "strip.logits", "output", "model")
+        yield here.card("model", logits, "strip.logits", "output")
 
 
-def _strip_module(
-    checkpoint: CheckpointFacts, hosts: Mapping[str, HostFacts], module: str, name: str, role: str
-) -> Iterator[Card]:
-    value, native = _value(hosts, "model", name), class_at(checkpoint.printout, [module])
+def _strip_module(here: Here, module: str, name: str, role: str) -> Iterator[Card]:
+    value, native = here.value("model", name), class_at(here.checkpoint.printout, [module])
     rows = _module_rows(f"model.{module}", native)
     if value is not None:
-        yield _value_card(value, f"strip.{module}", "module", "model", role=role, more=rows)
+        yield here.card("model", value, f"strip.{module}", "module", role=role, more=rows)
     else:
         yield Card(f"strip.{module}", "module", role, f"model.{module}", "A module of the model.", rows=rows)
 
 
-def _stream(checkpoint: CheckpointFacts, hosts: Mapping[str, HostFacts], kind: KindFacts) -> Iterator[Card]:
+def _stream(here: Here) -> Iterator[Card]:
     for name in ("input", "mid", "output"):
-        value = _value(hosts, "layer", f"layer_{name}")
+        value = here.value("layer", f"layer_{name}")
         if value is not None:
-            yield _value_card(value, f"stream.{name}", "residual stream", BLOCK)
+            yield here.card("layer", value, f"stream.{name}", "residual stream")
 
 
-def _sublayer(
-    checkpoint: CheckpointFacts, hosts: Mapping[str, HostFacts], kind: KindFacts, sublayer: SublayerFacts, position: int
-) -> Iterator[Card]:
-    role, path = HOST_ROLES.get(sublayer.host, "attention"), f"{BLOCK}.{sublayer.host}"
-    host = hosts.get(sublayer.host)
+def _sublayer(here: Here, sublayer: SublayerFacts, position: int) -> Iterator[Card]:
+    role, path, kind = HOST_ROLES.get(sublayer.host, "attention"), f"{BLOCK}.{sublayer.host}", here.kind
+    host = here.host(sublayer.host)
     values = {value.name: value for value in (host.values if host else [])}
     phrases = "; ".join(sizes_of(sublayer, kind.sizes))
     yield Card(
@@ -135,22 +179,22 @@ def _sublayer(
         (sublayer.post_norm, f"what `{sublayer.host}` returns", None),
     ):
         if norm is not None:
-            yield _norm_card(checkpoint, hosts, kind, norm, reads, name)
+            yield _norm_card(here, norm, reads, name)
     for name in sublayer.values:
         if name in values:
-            yield _value_card(values[name], f"value.{sublayer.host}.{name}", "value", path)
+            yield here.card(sublayer.host, values[name], f"value.{sublayer.host}.{name}", "value")
     for part in sublayer.parts:
         yield _part_card(sublayer, part, role, path)
     added = values.get(sublayer.contribution)
     if added is not None:
-        yield _value_card(added, f"contribution.{sublayer.host}", "contribution", path,
-                          more=(Row("term of", f"`{kind.identity}`"),))
+        yield here.card(sublayer.host, added, f"contribution.{sublayer.host}", "contribution",
+                        more=(Row("term of", f"`{kind.identity}`"),))
     if sublayer.stream_gate is not None:
         yield Card(f"gate.{sublayer.host}", "gate on the stream", "stream", f"{BLOCK}.{sublayer.stream_gate}",
                    "A parameter of the block. The stream is multiplied by it before "
                    f"`{sublayer.contribution}` is added, so what earlier blocks wrote arrives rescaled.",
                    rows=(Row("term of", f"`{kind.identity}`"),))
-    yield _add_card(hosts, kind, sublayer, position)
+    yield _add_card(here, sublayer, position)
 
 
 def _reads(sublayer: SublayerFacts) -> str:
@@ -161,20 +205,13 @@ def _norm_value(sublayer: SublayerFacts) -> str:
     return "mlp_norm_output" if sublayer.host == "mlp" else "attention_norm_output"
 
 
-def _norm_card(
-    checkpoint: CheckpointFacts,
-    hosts: Mapping[str, HostFacts],
-    kind: KindFacts,
-    norm: str,
-    reads: str,
-    name: str | None,
-) -> Card:
-    native = class_at(checkpoint.printout, ["layers", kind.blocks[0], norm])
+def _norm_card(here: Here, norm: str, reads: str, name: str | None) -> Card:
+    native = class_at(here.checkpoint.printout, ["layers", here.kind.blocks[0], norm])
     rows = (*_module_rows(f"{BLOCK}.{norm}", native), Row("reads", reads))
-    value = _value(hosts, "layer", name) if name else None
+    value = here.value("layer", name) if name else None
     # The standard value is this norm's only where it is read at this norm.
     if value is not None and norm in value.location.split("."):
-        return _value_card(value, f"norm.{norm}", "norm", BLOCK, role="norm", more=rows)
+        return here.card("layer", value, f"norm.{norm}", "norm", role="norm", more=rows)
     return Card(f"norm.{norm}", "norm", "norm", f"{BLOCK}.{norm}",
                 "A norm behind the sublayer: what it gives is added to the stream." if name is None
                 else "The norm in front of the sublayer.", rows=rows)
@@ -192,35 +229,18 @@ def _part_card(sublayer: SublayerFacts, part: PartFacts, role: str, path: str) -
                       Row("holds", ", ".join(f"`{name}`" for name in part.values) or "no standard value")))
 
 
-def _add_card(hosts: Mapping[str, HostFacts], kind: KindFacts, sublayer: SublayerFacts, position: int) -> Card:
-    last = position == len(kind.sublayers) - 1
+def _add_card(here: Here, sublayer: SublayerFacts, position: int) -> Card:
+    last = position == len(here.kind.sublayers) - 1
     name = "layer_output" if last else "layer_mid"
-    value = _value(hosts, "layer", name)
+    value = here.value("layer", name)
     term = f"`{sublayer.host}.{sublayer.contribution}`"
     carried = f"the stream, multiplied by `{sublayer.stream_gate}`" if sublayer.stream_gate else "the stream"
     said = f"Adds {term} to {carried}."
-    rows = (Row("term of", f"`{kind.identity}`"),)
+    rows = (Row("term of", f"`{here.kind.identity}`"),)
     if value is None:
         return Card(f"add.{position}", "add", "stream", BLOCK, said, rows=rows)
-    return replace(_value_card(value, f"add.{position}", "add", BLOCK, more=rows),
+    return replace(here.card("layer", value, f"add.{position}", "add", more=rows),
                    description=f"{said} The sum is `{name}`.")
-
-
-def _value_card(
-    value: ValueFacts, node: str, what: str, host: str, *, role: str | None = None, more: tuple[Row, ...] = ()
-) -> Card:
-    computed = value.location == "derived"
-    rows = [Row("read at", value.where, None if computed else value.location,
-                None if computed else _reach(host, value.location))]
-    if value.condition is not None:
-        rows.append(Row("needs", _KEYWORD.sub(r"`\1`", value.condition)))
-    rows += more
-    rows.append(Row("access", "read and write" if value.writable else "read only"))
-    if value.checked:
-        rows.append(Row("checked", "read at full size on this release", checked=True))
-    return Card(node, what, role or value.role, f"{host}.{value.name}", f"{value.description}.", value.layout,
-                tuple(value.dims), value.dtype, tuple(rows),
-                shapes=tuple(None if shape is None else tuple(shape) for shape in value.shapes))
 
 
 def _reach(host: str, location: str) -> str:
@@ -233,11 +253,6 @@ def _reach(host: str, location: str) -> str:
 def _module_rows(path: str, native: str | None) -> tuple[Row, ...]:
     named = () if native is None else (Row("class", f"`{native}`"),)
     return (*named, Row("module", "", path, path))
-
-
-def _value(hosts: Mapping[str, HostFacts], host: str, name: str) -> ValueFacts | None:
-    found = hosts.get(host)
-    return next((value for value in found.values if value.name == name), None) if found else None
 
 
 def _without_nothing(value: Any) -> Any:

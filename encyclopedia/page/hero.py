@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
+from encyclopedia.page.claims import address, claims_by_sort
 from encyclopedia.page.wording import amount, counted
 from encyclopedia.quirks import QUIRKS
 
@@ -24,10 +25,13 @@ class SummaryView:
     """What ``summary.html.jinja`` shows for one checkpoint."""
 
     figures: tuple[Figure, ...]
-    #: How many claims were checked and on what, or an empty string.
+    #: How many claims were checked, or that none was; the versions complete it.
     claim: str
-    #: What the claims are.
+    versions: tuple[str, ...]
+    #: What the claims are; empty where there are none.
     detail: str
+    #: Where they are all listed; ``None`` where there are none.
+    href: str | None
 
 
 @dataclass(frozen=True)
@@ -97,23 +101,16 @@ def summary_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> SummaryVie
         figures += [Figure(amount(total), "parameters", f"{total:,}"),
                     Figure(amount(active), "active per token", f"{active:,}")]
     figures.append(Figure(str(blocks), f"blocks, {counted(len(checkpoint.kinds), 'kind')}"))
-    claims, detail = _claims(checkpoint)
-    if not claims:
-        return SummaryView(tuple(figures), "", "")
-    release = f"transformers {family.versions.transformers}"
-    return SummaryView(tuple(figures), f"{counted(claims, 'claim')} checked on {release}", detail)
-
-
-def _claims(checkpoint: CheckpointFacts) -> tuple[int, str]:
-    checks = checkpoint.checks
-    if checks is None:
-        return 0, ""
-    counts = [(checks.values.checked, checks.values.total, "values"),
-              (checks.identity.blocks, checks.identity.blocks, "blocks' identities"),
-              (checks.snippets.run, checks.snippets.total, "snippets")]
-    said = [f"{checked} {noun}" if checked == total else f"{checked} of {total} {noun}"
-            for checked, total, noun in counts if total]
-    return sum(checked for checked, _, _ in counts), ", ".join(said)
+    counts = claims_by_sort(family, checkpoint)
+    total = sum(counts.values())
+    versions = family.versions
+    return SummaryView(
+        figures=tuple(figures),
+        claim=f"{counted(total, 'claim')} checked on" if total else "No claim was checked on",
+        versions=(f"transformers {versions.transformers}", f"torch {versions.torch}", f"nnsight {versions.nnsight}"),
+        detail=", ".join(f"{sort} {count}" for sort, count in counts.items() if count),
+        href=address(checkpoint.id) if total else None,
+    )
 
 
 def _option(checkpoint: CheckpointFacts, reference: str) -> Option:

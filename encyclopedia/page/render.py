@@ -13,6 +13,8 @@ from typing import Any
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.api import api_view
 from encyclopedia.page.block import block_view, hero_view
+from encyclopedia.page.checks import checks_view
+from encyclopedia.page.claims import HOLDS, claims_checked
 from encyclopedia.page.colours import palette, stylesheet
 from encyclopedia.page.environment import environment
 from encyclopedia.page.module import module_view
@@ -46,11 +48,28 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
                       "hide": ["navigation", "toc"]}, html)
 
 
+def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:
+    """The page that lists every check of a family; the arguments are those of :func:`render_family`."""
+    html = environment(templates).get_template("page/checks.html.jinja").render(
+        stylesheet=stylesheet(palette(family.hue)),
+        holds=HOLDS,
+        checks=checks_view(family, notes, render_notes(notes, family).headings, f"../../../source/{family.model_type}"),
+    )
+    return _document({"title": f"{family.title}: checks",
+                      "description": f"Every claim about {family.title} and how exactly it held in a run.",
+                      "template": "family.html", "hide": ["navigation", "toc"]}, html)
+
+
 def render_index(families: Sequence[FamilyFacts], templates: Path) -> str:
     """The front page: every family with its sentence."""
     html = environment(templates).get_template("page/index.html.jinja").render(
-        families=families, stylesheet=stylesheet(palette(SITE_HUE)))
+        families=[{"facts": family, "claims": _claims(family)} for family in families],
+        stylesheet=stylesheet(palette(SITE_HUE)))
     return _document({"title": "Overview", "template": "family.html", "hide": ["navigation", "toc"]}, html)
+
+
+def _claims(family: FamilyFacts) -> int:
+    return sum(claims_checked(family, checkpoint) for checkpoint in family.checkpoints if checkpoint.available)
 
 
 def _document(front_matter: dict[str, Any], html: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -53,6 +54,54 @@ def test_axe_finds_nothing(open_family: Callable, family: str, scheme: str, phon
     expect(opened.page.locator("[data-card]")).to_have_attribute("data-pinned", "value.self_attn.attention_scores")
     results = Axe().run(opened.page)
     assert results.violations_count == 0, results.generate_report()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_head_the_identity_and_a_card_lead_to_the_checks(open_family: Callable, family: str) -> None:
+    opened = open_family(family, hash="block=1&pin=value.self_attn.attention_probabilities")
+    page, reference = opened.page, opened.facts["reference"]
+    row = page.locator(".card-checked")
+    expect(row).to_contain_text("equals the softmax of attention_scores")
+    expect(page.locator(".identity-claim a")).to_have_attribute("href", f"checks/#{reference}/layer/block")
+    page.locator(".summary-claim a").click()
+    expect(page.locator("h1")).to_contain_text(opened.facts["title"])
+    expect(page.locator(f'[id="{reference}"]')).to_be_in_viewport()
+    page.go_back()
+    row.locator("a").click()
+    expect(page.locator(f'[id="{reference}/self_attn/attention_probabilities"]')).to_be_in_viewport()
+    assert opened.errors == []
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_link_to_a_claim_opens_its_checkpoint(open_family: Callable, script: bool) -> None:
+    opened = open_family("laguna", script=script)
+    other = next(entry["id"] for entry in opened.facts["checkpoints"]
+                 if entry["available"] and entry["id"] != opened.facts["reference"])
+    opened.page.goto(f"{opened.page.url}checks/#{other}/mlp/router_logits")
+    expect(opened.page.locator(f'[id="{other}/mlp/router_logits"]')).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_checks_list_every_claim_and_axe_finds_nothing(open_family: Callable, scheme: str, phone: bool) -> None:
+    opened = open_family("laguna", phone=phone, scheme=scheme)
+    page = opened.page
+    page.goto(f"{page.url}checks/")
+    claims = sum(len(entry["claims"]) for entry in opened.facts["checkpoints"])
+    assert page.locator(".checks-claim").count() == claims
+    page.evaluate("document.querySelectorAll('.checks-checkpoint').forEach(details => { details.open = true })")
+    widths = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth, window.innerWidth]")
+    assert widths[0] <= widths[1] <= widths[2]
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+
+
+def test_search_finds_the_checks_by_their_title_only(site: Path) -> None:
+    entries = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    for family in FAMILIES:
+        [entry] = [entry for entry in entries if entry["location"].startswith(f"families/{family}/checks/")]
+        assert len(entry["text"]) < 60
 
 
 def test_text_in_the_diagram_is_legible_on_a_phone(open_family: Callable) -> None:

@@ -116,7 +116,7 @@ def test_the_kinds_of_laguna(captured: Any) -> None:
     assert "sliding_window" not in full.sizes
 
 
-@pytest.mark.parametrize("checkpoint", SHOWN)
+@pytest.mark.parametrize("checkpoint", CARRIED)
 def test_the_quirks_of_a_checkpoint(captured: Any, checkpoint: str) -> None:
     found = captured(checkpoint).quirks
     assert set(found) == CARRIED[checkpoint]

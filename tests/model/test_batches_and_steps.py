@@ -35,8 +35,8 @@ def test_each_invoke_has_its_own_rows_of_a_flat_value(
             second = getattr(mixture, name).save()
         with tracer.invoke():
             both = getattr(mixture, name).save()
-    assert first.shape[:2] == (2, 12)
-    assert second.shape[:2] == (1, 12)
+    assert first.shape[:2] == (2, 13)
+    assert second.shape[:2] == (1, 13)
     assert torch.equal(torch.cat([first, second]), both)
     with laguna.trace(other_prompt):
         alone = getattr(mixture, name).save()
@@ -187,12 +187,12 @@ def test_every_step_of_a_generation_is_read(endless: StandardizedTransformer, ot
             predicted.append(endless.next_token_probs.argmax(-1))
         result = tracer.result.save()
     assert found == [
-        ((1, 12), (1, 12, 12, 12), (1, 12, 16), (1, 12, 3, 48)),
-        ((1, 1), (1, 12, 1, 13), (1, 1, 16), (1, 1, 3, 48)),
-        ((1, 1), (1, 12, 1, 14), (1, 1, 16), (1, 1, 3, 48)),
-        ((1, 1), (1, 12, 1, 15), (1, 1, 16), (1, 1, 3, 48)),
+        ((1, 13), (1, 12, 13, 13), (1, 13, 64), (1, 13, 3, 48)),
+        ((1, 1), (1, 12, 1, 14), (1, 1, 64), (1, 1, 3, 48)),
+        ((1, 1), (1, 12, 1, 15), (1, 1, 64), (1, 1, 3, 48)),
+        ((1, 1), (1, 12, 1, 16), (1, 1, 64), (1, 1, 3, 48)),
     ]
-    assert result[0, 12:].tolist() == torch.cat(predicted).tolist()
+    assert result[0, 13:].tolist() == torch.cat(predicted).tolist()
 
 
 @pytest.mark.parametrize("first", [1, 2, 3])
@@ -208,7 +208,7 @@ def test_a_generation_may_be_read_from_a_later_step(
             probabilities = attention.attention_probabilities
             assert torch.allclose(scores.softmax(-1), probabilities)
             keys.append(scores.shape[-1])
-    assert keys == [12 + step for step in range(first, 5)]
+    assert keys == [13 + step for step in range(first, 5)]
 
 
 def test_another_invoke_may_enter_earlier(endless: StandardizedTransformer, other_prompt: torch.Tensor) -> None:
@@ -222,8 +222,8 @@ def test_another_invoke_may_enter_earlier(endless: StandardizedTransformer, othe
             early = [].save()
             for _ in tracer.iter[:4]:
                 early.append(attention.attention_scores.shape[-1])
-    assert late == [14, 15]
-    assert early == [12, 13, 14, 15]
+    assert late == [15, 16]
+    assert early == [13, 14, 15, 16]
 
 
 @pytest.mark.parametrize("name", ["attention_queries", "attention_scores", "attention_premix"])
@@ -270,8 +270,8 @@ def test_rows_are_kept_apart_in_a_generation(
             second = [].save()
             for _ in tracer.iter[:3]:
                 second.append(mixture.routed_output)
-    assert [tuple(value.shape[:2]) for value in first] == [(2, 12), (2, 1), (2, 1)]
-    assert [tuple(value.shape[:2]) for value in second] == [(1, 12), (1, 1), (1, 1)]
+    assert [tuple(value.shape[:2]) for value in first] == [(2, 13), (2, 1), (2, 1)]
+    assert [tuple(value.shape[:2]) for value in second] == [(1, 13), (1, 1), (1, 1)]
     assert all((value == 0).all() for value in first)
     assert all((value != 0).any() for value in second)
 

@@ -45,7 +45,7 @@ def test_a_loaded_module_with_a_tokenizer_takes_text(plain_twin: Any, tokenizer:
         queries = model.layers[1].self_attn.attention_queries.save()
     assert token_ids.tolist() == [tokenizer.convert_tokens_to_ids(["the", "cat", "runs", "fast"])]
     assert mask.tolist() == [[1, 1, 1, 1]]
-    assert queries.shape == (1, model.layers[1].self_attn.num_heads, 4, 16)
+    assert queries.shape == (1, model.layers[1].self_attn.num_heads, 4, model.layers[1].self_attn.head_dim)
 
 
 @pytest.mark.parametrize("load", ["eager", "sdpa"])
@@ -65,7 +65,7 @@ def test_a_folder_is_dispatched_by_the_first_trace(folder: Path, plain_twin: Any
     assert repr(model) == printed
     assert [model.layers[layer].self_attn.num_heads for layer in range(model.num_layers)] == sizes
     assert premix.shape == (1, 4, attention.num_heads, attention.head_dim)
-    assert router_logits.shape == (1, 4, 16)
+    assert router_logits.shape == (1, 4, 64)
     assert expert_outputs.shape == (1, 4, 3, 48)
     loaded = StandardizedTransformer(plain_twin(LAGUNA, attn_implementation=load), tokenizer=tokenizer)
     with loaded.trace("the cat runs fast"):
@@ -140,7 +140,7 @@ def test_an_eager_and_a_default_load_stand_side_by_side(twin: Any, prompt: torch
         default.layers[0].self_attn.attention_scores.save()
     with default.trace(prompt):
         default_logits = default.logits.save()
-    assert scores.shape == (2, 12, 12, 12)
+    assert scores.shape == (2, 12, 13, 13)
     torch.testing.assert_close(eager_logits, default_logits, atol=1e-4, rtol=1e-4)
 
 
@@ -151,7 +151,7 @@ def test_the_load_is_the_one_that_runs_not_the_one_that_was_built(plain_twin: An
     assert model.layers[1].self_attn.unavailable("attention_scores") is None
     with model.trace(prompt):
         scores = model.layers[1].self_attn.attention_scores.save()
-    assert scores.shape == (2, 16, 12, 12)
+    assert scores.shape == (2, 16, 13, 13)
 
 
 def test_one_module_can_be_wrapped_twice(plain_twin: Any, prompt: torch.Tensor) -> None:

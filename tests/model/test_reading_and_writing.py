@@ -70,12 +70,12 @@ def test_a_wrong_layout_is_refused(laguna: StandardizedTransformer, prompt: torc
     """Heads and positions swapped have as many numbers, so a reshape would take them."""
     attention = laguna.layers[1].self_attn
     with pytest.raises(ValueError, match=(
-        r"attention_premix takes HeadOutputs \[batch seq num_heads head_dim\], here \[2, 12, 16, 16\], "
-        r"and got shape \[2, 16, 12, 16\]")), laguna.trace(prompt):
+        r"attention_premix takes HeadOutputs \[batch seq num_heads head_dim\], here \[2, 13, 16, 80\], "
+        r"and got shape \[2, 16, 13, 80\]")), laguna.trace(prompt):
         attention.attention_premix = attention.attention_premix.transpose(1, 2)
     with pytest.raises(ValueError, match="and got int"), laguna.trace(prompt):
         attention.attention_premix = 0
-    with pytest.raises(ValueError, match=r"router_logits takes .* and got shape \[24, 16\]"), laguna.trace(prompt):
+    with pytest.raises(ValueError, match=r"router_logits takes .* and got shape \[26, 64\]"), laguna.trace(prompt):
         laguna.layers[1].mlp.router_logits = laguna.layers[1].mlp.router_logits.flatten(0, 1)
     with pytest.raises(ValueError, match="layer_output takes Residual"), laguna.trace(prompt):
         laguna.layers[0].layer_output = torch.zeros(48)
@@ -104,8 +104,8 @@ def test_the_whole_attention_is_read_in_forward_order(laguna: StandardizedTransf
         output = attention.attention_output.save()
     assert [tuple(value.shape) for value in (normed, projected, queries, keys, scores, probabilities, heads, premix,
                                              output)] == [
-        (2, 12, 48), (2, 12, 192), (2, 12, 12, 16), (2, 2, 12, 16), (2, 12, 12, 12), (2, 12, 12, 12), (2, 12, 12, 16),
-        (2, 12, 12, 16), (2, 12, 48)]
+        (2, 13, 48), (2, 13, 960), (2, 12, 13, 80), (2, 2, 13, 80), (2, 12, 13, 13), (2, 12, 13, 13), (2, 13, 12, 80),
+        (2, 13, 12, 80), (2, 13, 48)]
 
 
 def test_both_spellings_of_the_stack_are_one_host(laguna: StandardizedTransformer, prompt: torch.Tensor) -> None:
@@ -131,7 +131,7 @@ def test_arguments_are_found_by_name_however_they_were_passed(
 
     with laguna.trace(prompt, attention_mask=mask, fn=positional):
         size, ids, served = nnsight.save(laguna.input_size), laguna.input_ids.save(), laguna.attention_mask.save()
-    assert size == (2, 12)
+    assert size == (2, 13)
     assert torch.equal(ids, prompt)
     assert torch.equal(served, mask)
     with laguna.trace(prompt, fn=without_mask):
@@ -160,7 +160,7 @@ def test_embeddings_may_stand_in_for_token_ids(laguna: StandardizedTransformer, 
     with laguna.trace(inputs_embeds=embeddings):
         size = nnsight.save(laguna.input_size)
         ids = nnsight.save(laguna.input_ids)
-    assert size == (2, 12)
+    assert size == (2, 13)
     assert ids is None
 
 

@@ -72,7 +72,7 @@ def test_the_next_trace_is_unharmed(default: StandardizedTransformer, prompt: to
 
 def test_a_write_is_refused_like_a_read(default: StandardizedTransformer, prompt: torch.Tensor) -> None:
     with pytest.raises(Unavailable, match=NEEDS_EAGER), default.trace(prompt):
-        default.layers[0].self_attn.attention_scores = torch.zeros(2, 12, 12, 12)
+        default.layers[0].self_attn.attention_scores = torch.zeros(2, 12, 13, 13)
 
 
 def test_the_shared_expert_points_to_the_mixture(laguna: StandardizedTransformer, prompt: torch.Tensor) -> None:
@@ -134,4 +134,4 @@ def test_a_call_that_returns_a_tuple_has_no_logits(laguna: StandardizedTransform
         laguna.logits.save()
     with laguna.trace(prompt, return_dict=False):
         head = laguna.lm_head_output.save()
-    assert head.shape == (2, 12, 96)
+    assert head.shape == (2, 13, 96)

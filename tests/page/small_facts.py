@@ -3,6 +3,7 @@
 from encyclopedia.facts import (
     CheckpointFacts,
     Checks,
+    ClaimFacts,
     FamilyFacts,
     HostFacts,
     IdentityCheck,
@@ -28,6 +29,24 @@ def value(name: str, role: str, shapes: list, **changes) -> ValueFacts:
         "location": "output", "where": "the output of the module itself", "condition": None,
         "description": f"What {name} is", "shapes": shapes, "dtype": "float32", "writable": True, "checked": True,
         **changes})
+
+
+def claim(host: str, name: str | None, sort: str, text: str, error: float | None = None, runs: int = 4) -> ClaimFacts:
+    return ClaimFacts(sort=sort, host=host, value=name, text=text, runs=runs, error=error)
+
+
+CLAIMS = [
+    claim("self_attn", "attention_scores", "layout", "each axis has the size that its name has"),
+    claim("self_attn", "attention_scores", "meaning", "query · key, scaled, plus the mask", 3.1e-8),
+    claim("self_attn", "attention_output", "layout", "each axis has the size that its name has"),
+    claim("self_attn", "attention_output", "meaning", "what a plain hook sees leave the attention", 0.0),
+    claim("mlp", "router_logits", "layout", "each axis has the size that its name has", runs=2),
+    claim("mlp", "mlp_output", "layout", "each axis has the size that its name has"),
+    claim("mlp", "mlp_output", "meaning", "what a plain hook sees leave the MLP", 0.0),
+    claim("mlp", "mlp_output", "meaning", "weighted by router_logits", 2e-8, runs=2),
+    claim("mlp", "mlp_output", "writing", "written back unchanged, it changes nothing"),
+    claim("layer", None, "identity", "layers[i].input + mlp.mlp_output == layer_output", 0.0),
+]
 
 
 def sublayer(host: str, sort: str, contribution: str, values: list[str]) -> SublayerFacts:
@@ -68,6 +87,7 @@ def checkpoint(identifier: str = "maker/Tiny-1", **changes) -> CheckpointFacts:
                      "      (mlp_output) -> Residual [batch seq hidden_size]: What it adds", "    )", "  )", ")"],
         "support": {"eager": {"model.layers[i].mlp": {"expert_outputs": "no experts module",
                                                       "expert_weights": "no experts module"}}, "default": {}},
+        "claims": CLAIMS,
         "checks": Checks(values=Measured(checked=1, total=2), identity=IdentityCheck(blocks=4, max_error=0.0),
                          snippets=SnippetCheck(run=0, total=0)),
         **changes})

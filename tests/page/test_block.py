@@ -244,8 +244,10 @@ def test_the_summary_counts_parameters_blocks_and_claims(facts: CheckpointFacts)
     summary = hero_view(family_of(facts)).summary
     assert [(figure.number, figure.caption) for figure in summary.figures] == [
         ("1.2 K", "parameters"), ("1.0 K", "active per token"), ("4", "blocks, 2 kinds")]
-    assert summary.claim == "5 claims checked on transformers 5"
-    assert summary.detail == "1 of 2 values, 4 blocks' identities"
+    assert summary.claim == "12 claims checked on"
+    assert summary.versions == ("transformers 5", "torch 2", "nnsight 0.8")
+    assert summary.detail == "layout 4, meaning 4, identity 1, writing 1, snippets 2"
+    assert summary.href == "checks/#maker/Tiny-1"
 
 
 def test_a_reference_that_is_not_there_is_an_error() -> None:

@@ -48,6 +48,7 @@ function line(row, here) {
   const attributes = { ...(row.label === "read at" && { "data-card-where": "" }),
     ...(row.checked && { class: "card-checked role-norm" }) };
   const value = make("dd", attributes, row.checked ? "✓ " : "", ...rich(row.text ?? ""));
+  if (row.href) value.append(" ", make("a", { href: row.href }, row.more));
   if (row.code) {
     value.append(make("span", { class: "card-path" },
       make("code", {}, ...dotted(here(row.code))),
