@@ -72,6 +72,12 @@ def chosen_blocks(kinds: list[Kind], depth: int) -> list[int]:
     return firsts if len(firsts) > 1 else sorted({*firsts, min(1, depth - 1)})
 
 
+def blocks_kept(full: PreTrainedModel) -> list[int]:
+    """The blocks of ``full`` that its twin keeps, in order."""
+    kinds = find_kinds(list(blocks_of(full, find_stack(full, full.config))), full.config)
+    return chosen_blocks(kinds, full.config.num_hidden_layers)
+
+
 def shrink(config: PreTrainedConfig, blocks: list[int]) -> PreTrainedConfig:
     """``config`` made small, with one entry per kept block wherever it has one entry per block.
 
@@ -157,8 +163,7 @@ def twin_of(record: RecordedCheckpoint, *, seed: int = 0, **kwargs: Any) -> PreT
 
 def twin_of_model(full: PreTrainedModel, *, seed: int = 0, **kwargs: Any) -> PreTrainedModel:
     """The small twin of a model built without weights; see :func:`twin_of`."""
-    kinds = find_kinds(list(blocks_of(full, find_stack(full, full.config))), full.config)
-    small = shrink(full.config, chosen_blocks(kinds, full.config.num_hidden_layers))
+    small = shrink(full.config, blocks_kept(full))
     experts = kwargs.pop("experts_implementation", None)
     if experts is not None:
         small._experts_implementation = experts

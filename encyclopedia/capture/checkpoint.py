@@ -10,7 +10,7 @@ from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.capture.quirks import find_quirks
 from encyclopedia.capture.shapes import BATCH, SEQ, read_shapes
 from encyclopedia.checkpoints import RecordedCheckpoint
-from encyclopedia.checks.claims import Ledger
+from encyclopedia.checks.claims import BrokenClaim, Ledger
 from encyclopedia.checks.identity import CONTRIBUTIONS, identity_of
 from encyclopedia.checks.layout import Seen, check_layout
 from encyclopedia.checks.run import Checked, check_model
@@ -36,7 +36,7 @@ from encyclopedia.model.kinds import Kind, find_kinds, label_of, sizes_of
 from encyclopedia.model.readings import Reading
 from encyclopedia.model.structure import Sublayer, blocks_of
 from encyclopedia.model.transformer import StandardizedTransformer
-from encyclopedia.twin import prompt_for, twin_of_model
+from encyclopedia.twin import PROMPTS, blocks_kept, prompt_for, twin_of_model
 from encyclopedia.vocabulary import HOSTS, VOCABULARY, values_of
 
 #: Config entries that say nothing about the model.
@@ -124,8 +124,11 @@ def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> 
         BrokenClaim: for the first claim that does not hold.
     """
     twin = twin_of_model(full)
-    return check_model(twin, declared, prompt_for(twin, batch=2),
-                       default=lambda: twin_of_model(full, attn_implementation=default_attention))
+    try:
+        return check_model(twin, declared, prompt_for(twin, batch=PROMPTS),
+                           default=lambda: twin_of_model(full, attn_implementation=default_attention))
+    except BrokenClaim as broken:
+        raise broken.on_twin_of(blocks_kept(full)) from broken
 
 
 def _not_shown(record: RecordedCheckpoint) -> CheckpointFacts:

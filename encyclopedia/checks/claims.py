@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -24,12 +25,21 @@ class BrokenClaim(Exception):
         block: the block's index in the model that was run, or ``None`` at the root.
         expected: what the claim says.
         found: what the run gave.
+        stands_for: the checkpoint's own block, where what was run is its twin.
     """
 
-    def __init__(self, sort: str, value: str | None, block: int | None, expected: str, found: str) -> None:
+    def __init__(self, sort: str, value: str | None, block: int | None, expected: str, found: str,
+                 stands_for: int | None = None) -> None:
         self.sort, self.value, self.block, self.expected, self.found = sort, value, block, expected, found
         place = "the root" if block is None else f"block {block}"
+        if stands_for is not None:
+            place = f"block {stands_for} ({place} of its small twin)"
         super().__init__(f"{sort} of {value or 'the block'} on {place}: expected {expected}, found {found}")
+
+    def on_twin_of(self, blocks: Sequence[int]) -> BrokenClaim:
+        """The same, naming the checkpoint's own block; ``blocks`` are those the twin keeps, in order."""
+        stands_for = None if self.block is None else blocks[self.block]
+        return BrokenClaim(self.sort, self.value, self.block, self.expected, self.found, stands_for)
 
 
 @dataclass

@@ -121,3 +121,11 @@ def test_a_tensor_and_an_error_are_said_in_a_few_words() -> None:
     assert describe(torch.tensor([True])) == "bool [1]"
     assert said(KeyError("a\n  b")) == r"KeyError: 'a\n b'"
     assert said(ValueError()) == "ValueError: no message"
+
+
+def test_a_broken_claim_on_a_twin_names_the_checkpoints_own_block() -> None:
+    broken = BrokenClaim("meaning", "mlp_output", 2, "one thing", "another")
+    assert "on block 4 (block 2 of its small twin): expected one thing, found another" in str(
+        broken.on_twin_of([0, 1, 4]))
+    assert str(BrokenClaim("meaning", "logits", None, "a", "b").on_twin_of([0])) == str(
+        BrokenClaim("meaning", "logits", None, "a", "b"))
