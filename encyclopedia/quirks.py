@@ -29,18 +29,20 @@ QUIRKS: dict[str, Quirk] = {
               "The block multiplies the stream it carries by learned gates, so what an early block adds arrives "
               "rescaled at the last one and the plain sum of contributions is not the block's output."),
         Quirk("query-key-norms", "Query/key norms",
-              "Queries and keys are normalised per head before their product; the standard values are read after it."),
+              "Queries and keys are normalised before their product; the standard values are the normalised ones."),
         Quirk("dynamic-mask", "Dynamic mask",
-              "The scores carry a learned bias per key that depends on the values."),
+              "The scores carry a learned bias per key that depends on the values; past a set number of keys, those "
+              "with the smallest bias are masked."),
         Quirk("output-gate", "Output gate",
-              "Something multiplies the head outputs before the output projection, so the premix is not the head "
-              "outputs side by side."),
+              "Between the attention and its output projection the heads are changed, so attention_premix and "
+              "attention_head_outputs differ."),
         Quirk("sliding-window", "Sliding window",
               "Some or all blocks attend to the last positions only; earlier keys are masked in their scores."),
         Quirk("partial-rotary", "Partial rotary",
-              "On some blocks only a leading part of each head is rotated; the rest carries no position."),
+              "On some or all blocks only the leading channels of a head are rotated; the others pass as they are."),
         Quirk("mixture-of-experts", "Mixture of experts",
-              "In place of the MLP a router sends each token to a few of many experts."),
+              "In some or all blocks a few of many experts, chosen per token, make the MLP's output, alone or beside a "
+              "part that every token goes through."),
         Quirk("dense-first-blocks", "Dense first blocks",
               "The first blocks have a dense MLP and later ones a mixture, so MLP values differ by block."),
         Quirk("multi-query-attention", "Multi-query attention",

@@ -229,8 +229,7 @@ def _hosts(
                 part=value.part,
                 location=str(places[value.name]),
                 where=_where(value.name, places[value.name]),
-                condition=support["default"][expression].get(value.name)
-                or support["eager"][expression].get(value.name),
+                condition=_condition(support, expression, value.name),
                 description=value.description,
                 shapes=[None if shape is None else list(shape.shape) for shape in shapes],
                 dtype=None if sample is None else sample.dtype,
@@ -240,6 +239,15 @@ def _hosts(
         classes = list(dict.fromkeys(type(there._module).__name__ for there in standing))
         found.append(HostFacts(name=host, host=expression, classes=classes, values=values))
     return found
+
+
+def _condition(support: dict[str, dict[str, dict[str, str | None]]], expression: str, name: str) -> str | None:
+    """Why some block, or the default load, has not got a value; ``None`` where every load has it."""
+    lacking = support["eager"][expression].get(name)
+    by_default = support["default"][expression].get(name)
+    if lacking is None and by_default is not None:
+        return f"the default load lacks it: {by_default}"
+    return lacking
 
 
 def _places(standing: list[StandardHost]) -> dict[str, Any]:

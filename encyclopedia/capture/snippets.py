@@ -1,6 +1,6 @@
 """Running the notes: every Python block, on the small twin of each checkpoint it holds for.
 
-The blocks of one page share a namespace per checkpoint, in page order, as a reader's session would. It starts with
+The blocks of one page share a namespace per checkpoint, in page order, as they would for a reader. It starts with
 ``model`` (the live model over the twin), ``prompt`` (token ids ``[1, PROMPT_LENGTH]``) and ``torch``.
 """
 

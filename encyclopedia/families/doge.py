@@ -1,29 +1,29 @@
 """Doge (``DogeForCausalLM``, by SmallDoge).
 
-The module tree is Llama's; two things are not. The block gates the stream it carries: before each add the stream is
-multiplied, channel by channel, by a learned parameter of the block (``input_residual``, then
-``post_attention_residual``, both ``[hidden_size]``), while what a sublayer adds stays as it is. So the identity is
-declared, and the plain sum holds only where both gates are at their initial one. The attention adds a bias per key to
-its scores, computed from the values by ``dt_proj`` and ``A``; the scores are read after it, where the shared eager
-attention takes its softmax, so nothing about it needs declaring.
+The modules are named and nested as in Llama; the block's arithmetic is its own. Two trained vectors per block act on
+the stream itself: ``input_residual`` on the way to the attention's sum and ``post_attention_residual`` on the way to
+the MLP's. What is added is left as the sublayer made it. A stream with trained gates is not a plain sum of what was
+added to it, so the identity is declared. (A model fresh from its config has ones there and would hide the difference;
+the checks move every parameter first.) The bonus that each key gets from its values through ``dt_proj`` and ``A``
+enters by the mask argument of the shared eager attention, so the scores have it where they are read anyway.
 
-With ``is_moe`` the MLP is ``DogeCDMoE``, which returns its hidden states and the router's logits. Its experts are rows
-of two embedding tables found by product keys: there is no router and no experts module, so the mixture's values have
-no place, and its activation runs on the experts first and on the dense MLP second.
+Checkpoints with ``is_moe`` have a ``DogeCDMoE`` in the MLP's place, which returns a pair. Its experts are rows of two
+embedding tables, picked inside the forward. The six values of a mixture have no place there, and since the activation
+function runs on the experts before it runs on the dense part, the activation is the second call's.
 """
 
 from encyclopedia.families.base import Declared, Family
 
 _NO_MODULES = (
-    "product-key routing picks rows of two embedding tables, so there is no router or experts module to read it at"
+    "experts here are rows of two embedding tables, picked inside the forward; no module holds this value"
 )
 
 FAMILY = Family(
     model_type="doge",
     title="Doge",
     subtitle=(
-        "A pre-norm block that multiplies the residual stream by a learned gate per channel before each add, "
-        "with an attention that adds to its scores a bias per key, made from the values."
+        "Two trained vectors per block shrink or stretch the stream's channels on the way to each sum, and every key "
+        "enters the softmax with a bonus read off its values."
     ),
     hue=28,
     identity=(
@@ -32,6 +32,10 @@ FAMILY = Family(
     ),
     stream_gates={"self_attn": "input_residual", "mlp": "post_attention_residual"},
     quirks=("dynamic-mask",),
+    arrows={
+        ("attention_queries", "attention_scores"): "q · k + bias",
+        ("attention_keys", "attention_scores"): "q · k + bias",
+    },
     classes={
         "DogeCDMoE": Declared(
             like="mixture",

@@ -1,16 +1,15 @@
 """Laguna (``LagunaForCausalLM``, by poolside).
 
-Llama's tree and Llama's block: each sublayer's output is added to the stream and the block returns one tensor, so the
-plain sum is the identity. What differs lies inside the sublayers.
+Seen from the stream this is a Llama: two plain sums per block and one tensor out. The departures are in what the
+sublayers do.
 
-- The attention has its own number of query heads on each block (``num_attention_heads_per_layer``) over the same
-  key/value heads everywhere. A block's count is read off its module; the config's single number is the root's.
-- Queries and keys are normed before the rotary. After the shared eager attention a softplus gate, one per head or one
-  per channel, multiplies the head outputs on their way into ``o_proj``: head outputs are read before it, the premix
-  after it.
-- From some block on the MLP is a mixture (``LagunaSparseMoeBlock``). It scales the experts' sum after the experts
-  module has returned, in its own forward, so the routed output is declared there. The shared expert is a
-  ``LagunaMLP``, as the dense blocks' MLP is.
+- ``num_attention_heads_per_layer`` lets blocks differ in query heads; key/value heads and head width stay the same.
+  ``model.num_heads`` has to pick one number and repeats the config's; each attention knows its own.
+- Between the shared eager attention and ``o_proj`` stands a softplus gate, a number per head or per channel. Head
+  outputs are read in front of it and the premix behind it.
+- Past the dense first blocks the MLP is a ``LagunaSparseMoeBlock``. It multiplies the routed sum by its scaling factor
+  in its own forward, after the experts module has returned, which is why the routed output is declared. Its shared
+  expert has the class of the dense blocks' MLP.
 """
 
 from encyclopedia.families.base import Declared, Family
@@ -19,8 +18,8 @@ FAMILY = Family(
     model_type="laguna",
     title="Laguna XS, S, M",
     subtitle=(
-        "A pre-norm block whose attention may have another number of query heads on each block and gates the heads "
-        "before the output projection; after the first blocks a sigmoid-routed mixture runs beside a shared expert."
+        "Head counts that change from block to block, a gate between the heads and their projection, and, past a dense "
+        "start, experts picked by sigmoid scores next to one that always runs."
     ),
     hue=340,
     classes={"LagunaSparseMoeBlock": Declared(locations={"routed_output": "source.hidden_states_2.output"})},

@@ -58,8 +58,8 @@ EXPLAINED = (
          "missing is asked for.",
          "A value promised on a load that has not got it, and one refused without the reason that the page gives."),
     Sort("snippets",
-         "Every block of Python in the notes runs in page order, in one session, on the twin of each checkpoint it is "
-         "meant for.",
+         "Every block of Python in the notes runs in page order and one namespace, on the twin of each checkpoint it "
+         "is meant for.",
          "An example that fails on this release, and an equality that it asserts and that does not hold."),
 )
 
