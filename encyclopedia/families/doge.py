@@ -33,8 +33,8 @@ FAMILY = Family(
     stream_gates={"self_attn": "input_residual", "mlp": "post_attention_residual"},
     quirks=("dynamic-mask",),
     arrows={
-        ("attention_queries", "attention_scores"): "q · k + bias",
-        ("attention_keys", "attention_scores"): "q · k + bias",
+        ("attention_queries", "attention_scores"): "q·k + bias",
+        ("attention_keys", "attention_scores"): "q·k + bias",
     },
     classes={
         "DogeCDMoE": Declared(
