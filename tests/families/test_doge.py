@@ -151,7 +151,7 @@ def test_mixture_output_is_dense_plus_routed(small, prompt, checkpoint):
 @pytest.mark.parametrize("name", MIXTURE_VALUES)
 def test_mixture_values_say_why_they_are_unavailable(small, prompt, name):
     model = small(MIXTURES[0])
-    with pytest.raises(Unavailable, match="product-key routing"), model.trace(prompt(model)):
+    with pytest.raises(Unavailable, match="rows of two embedding tables"), model.trace(prompt(model)):
         getattr(model.layers[0].mlp, name).save()
 
 
