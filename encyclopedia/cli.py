@@ -108,10 +108,14 @@ def check(
     weights: Annotated[str | None, typer.Option(
         "--weights", "-w", help="Check one family on real weights: a folder, a GGUF file, an installed package that "
                                 "holds one, or a hub id.")] = None,
+    hub: Annotated[bool, typer.Option("--hub", help="Compare the recorded configs with the hub's instead.")] = False,
     jobs: Jobs = _WORKERS,
     force: Force = False,
 ) -> None:
     """Run the checks behind the pages and say what they covered, without writing anything but the cache."""
+    if hub:
+        _check_against_hub(_chosen(families))
+        return
     if weights is not None:
         _check_on_weights(_chosen(families), weights)
         return
@@ -129,6 +133,27 @@ def check(
                 highlight=False, soft_wrap=True,
             )
     _finish(outcome)
+
+
+def _check_against_hub(families: list[str]) -> None:
+    from encyclopedia.hub import HubUnreachable, compare_with_hub
+
+    failed = False
+    for name in families:
+        for record in read_family(name)[0]:
+            if record.reason is not None:
+                continue
+            try:
+                differences = compare_with_hub(record)
+            except (BrokenConfig, HubUnreachable) as error:
+                differences = [str(error)]
+            failed |= bool(differences)
+            for line in differences:
+                err.print(line, style="red", highlight=False, soft_wrap=True, markup=False)
+            if not differences:
+                out.print(f"{record.id}: as on the hub", highlight=False, soft_wrap=True)
+    if failed:
+        raise typer.Exit(FAILED)
 
 
 def _check_on_weights(families: list[str], weights: str) -> None:
