@@ -73,6 +73,7 @@ def serve(
     out.print(f"serving on http://{host}:{port}/", highlight=False)
     command = [sys.executable, "-m", "mkdocs", "serve", "--quiet", "--dev-addr", f"{host}:{port}",
                "--config-file", str(project.root / "mkdocs.yml")]
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
     os.chdir(project.root)
     sys.stdout.flush()
     # The server takes this process's place, so that whoever stops the command stops the server.
