@@ -16,7 +16,7 @@ import pytest
 
 from tests.build.commands import command, environment
 
-PATIENCE = 120
+PATIENCE = 300
 
 
 def free_port() -> int:
