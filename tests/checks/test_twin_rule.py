@@ -114,7 +114,10 @@ def test_axes_that_could_be_mistaken_differ(checkpoint: str) -> None:
 def test_everything_that_training_moves_has_moved(checkpoint: str) -> None:
     """Against the same twin as it is initialised: no entry of any parameter or saved buffer is where it was."""
     _, small = pair(checkpoint)
-    initial = type(small)(small.config)
+    with torch.random.fork_rng():
+        # Two draws of a matrix may meet in an entry by chance; a seed keeps the chance from changing.
+        torch.manual_seed(0)
+        initial = type(small)(small.config)
     saved = small.state_dict()
     assert saved.keys() == initial.state_dict().keys()
     for name, before in initial.state_dict().items():
