@@ -7,6 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
+
+# A build server tries the same examples every time; a person's machine looks for new ones.
+settings.register_profile("same examples", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    settings.load_profile("same examples")
 
 # Several test processes share the machine; a twin is too small to gain from threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
