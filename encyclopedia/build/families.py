@@ -77,9 +77,13 @@ def family_facts(
     notes = _checked_notes(project, whole, records, outcome, jobs, force, console)
     for name, checkpoints in whole.items():
         if name not in outcome.failures:
-            reference = next((record.id for record in records[name] if record.reference), records[name][0].id)
-            outcome.families.append(gather_family(name, checkpoints, reference, notes[name]))
+            outcome.families.append(gather_family(name, checkpoints, _reference(records[name]), notes[name]))
     return outcome
+
+
+def _reference(records: Sequence[RecordedCheckpoint]) -> str:
+    """The checkpoint a family's page opens on: the one recorded as its reference, else the first."""
+    return next((record.id for record in records if record.reference), records[0].id)
 
 
 def _read_records(names: Sequence[str], outcome: Outcome) -> dict[str, list[RecordedCheckpoint]]:
@@ -138,8 +142,7 @@ def _checked_notes(
         if stored is not None:
             checked[name] = stored
             continue
-        reference = next((record.id for record in records[name] if record.reference), records[name][0].id)
-        draft = gather_family(name, checkpoints, reference, NotesFacts(snippets=[]))
+        draft = gather_family(name, checkpoints, _reference(records[name]), NotesFacts(snippets=[]))
         tasks[name] = (key, Task("notes", name, records[name], text, draft))
     for result in _run_all("checking notes", [task for _, task in tasks.values()], jobs, console):
         if isinstance(result.facts, NotesFacts):
