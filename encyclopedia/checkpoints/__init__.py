@@ -48,6 +48,7 @@ class RecordedCheckpoint(BaseModel):
         config_source: where the config is known from, in a sentence.
         config: the config's keys as transformers reads them.
         known_from: where each key is known from, keys separated by commas.
+        is_default: whether it is no checkpoint but the defaults of the family's config class.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -59,6 +60,7 @@ class RecordedCheckpoint(BaseModel):
     config_source: str | None
     config: dict[str, JsonValue]
     known_from: dict[str, str] = Field(default_factory=dict)
+    is_default: bool = False
 
     def source_of(self, key: str) -> str | None:
         """Where the config's ``key`` is known from."""
@@ -185,7 +187,7 @@ def _all_recorded() -> dict[str, RecordedCheckpoint]:
 
 
 def recorded(checkpoint: str) -> RecordedCheckpoint:
-    """The recorded checkpoint of that id.
+    """The recorded checkpoint of that id; for a ``model_type``, its config class's defaults.
 
     Raises:
         KeyError: with the nearest recorded id.
@@ -193,6 +195,11 @@ def recorded(checkpoint: str) -> RecordedCheckpoint:
     known = _all_recorded()
     if checkpoint in known:
         return known[checkpoint]
+    if "/" not in checkpoint:
+        from encyclopedia.coverage import default_record
+
+        with suppress(KeyError):
+            return default_record(checkpoint)
     spelled = {name.lower(): name for name in known}
     near = difflib.get_close_matches(checkpoint.lower(), spelled, n=1, cutoff=0.0)
     hint = f"; the nearest is {spelled[near[0]]!r}" if near else ""
