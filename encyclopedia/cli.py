@@ -16,6 +16,7 @@ from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import NoProject, Project, find_project
 from encyclopedia.build.site import SiteFailed, build_site
 from encyclopedia.checkpoints import BrokenConfig, families_recorded, read_family
+from encyclopedia.coverage import all_families
 
 #: Exit codes: something the command was asked to do failed; the command was called wrongly; it was interrupted.
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -87,7 +88,10 @@ def list_families() -> None:
     for column in ("family", "checkpoint", "shown"):
         table.add_column(column)
     failed = False
-    for name in families_recorded():
+    for name in all_families():
+        if name not in families_recorded():
+            table.add_row(name, "class defaults", "yes, the reference")
+            continue
         try:
             records, broken = read_family(name)
         except BrokenConfig as error:
@@ -123,13 +127,18 @@ def check(
     project = _project()
     outcome = family_facts(project, _chosen(families), jobs=jobs, force=force, console=err)
     for family in outcome.families:
+        if family.failure is not None:
+            out.print(f"{family.model_type}: {family.failure.step}: {family.failure.reason}", highlight=False,
+                      soft_wrap=True, markup=False)
         shown = [checkpoint for checkpoint in family.checkpoints if checkpoint.checks is not None]
         for checkpoint in shown:
             assert checkpoint.checks is not None
             checks = checkpoint.checks
+            error = checks.identity.max_error
+            identity = "no exact identity found" if error is None else (
+                f"identity held on {checks.identity.blocks} blocks (largest error {error:.1e})")
             out.print(
-                f"{checkpoint.id}: {checks.values.checked} of {checks.values.total} values read, identity held on "
-                f"{checks.identity.blocks} blocks (largest error {checks.identity.max_error:.1e}), "
+                f"{checkpoint.id}: {checks.values.checked} of {checks.values.total} values read, {identity}, "
                 f"{checks.snippets.run} of {checks.snippets.total} snippets run",
                 highlight=False, soft_wrap=True,
             )
@@ -141,7 +150,7 @@ def _check_against_hub(families: list[str]) -> None:
 
     failed = False
     for name in families:
-        for record in read_family(name)[0]:
+        for record in read_family(name)[0] if name in families_recorded() else []:
             if record.reason is not None:
                 continue
             try:
@@ -177,6 +186,28 @@ def _check_on_weights(families: list[str], weights: str) -> None:
         figure = f", largest error {max(errors):.1e}" if errors else ""
         out.print(f"{sort}: {len(claims)} claims held in {sum(claim.runs for claim in claims)} runs{figure}",
                   highlight=False)
+
+
+@app.command()
+def new(
+    family: Annotated[str, typer.Argument(help="A family without a module, by model_type, such as olmo3.")],
+) -> None:
+    """Start a family's own module and notes, filled with what was derived and with what is left to say."""
+    project = _project()
+    _chosen([family])
+    from encyclopedia.build.worker import prepare
+    from encyclopedia.scaffold import CannotStart, start_family
+
+    prepare(worker=False)
+    try:
+        started = start_family(project, family)
+    except CannotStart as error:
+        _stop(str(error))
+    for path in started.files:
+        out.print(f"written: {path}", highlight=False, soft_wrap=True)
+    out.print("left to do:", highlight=False)
+    for line in started.left:
+        out.print(f"  {line}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -93,7 +93,7 @@ class SublayerFacts(Fact):
 
     #: ``self_attn``, ``linear_attn`` or ``mlp``.
     host: str
-    #: ``attention``, ``mlp`` or ``mixture``.
+    #: ``attention``, ``recurrent``, ``mlp`` or ``mixture``.
     sort: str
     #: Native class of the module.
     class_name: str
@@ -123,9 +123,10 @@ class KindFacts(Fact):
     #: Sizes of this kind: num_heads, num_kv_heads, head_dim, qk_head_dim, intermediate_size or num_experts, top_k,
     #: expert_intermediate_size, shared_intermediate_size, and sliding_window where there is one.
     sizes: dict[str, int]
-    identity: str
+    #: The equation that gives ``layer_output``; ``None`` where no exact one was found.
+    identity: str | None
     #: Largest error over the blocks measured, in units of the output's largest magnitude.
-    identity_error: float
+    identity_error: float | None
     sublayers: list[SublayerFacts]
 
 
@@ -145,10 +146,10 @@ class Measured(Fact):
 
 
 class IdentityCheck(Fact):
-    """How the identity held on the small random model."""
+    """How the identity held on the small random model; no block where none was found."""
 
     blocks: int
-    max_error: float
+    max_error: float | None
 
 
 class SnippetCheck(Fact):
@@ -183,12 +184,31 @@ class Checks(Fact):
     snippets: SnippetCheck
 
 
+class UnconfirmedValue(Fact):
+    """A value that has a place by derivation, and that a run there did not confirm; the live model refuses it."""
+
+    #: ``self_attn``, ``mlp`` and so on.
+    host: str
+    #: The native class it would be read on.
+    native: str
+    name: str
+    reason: str
+
+
 class ModuleClass(Fact):
     """Which host class of ours serves which native class, and where it stands."""
 
     host: str
     native: str
     serves: str
+
+
+class Failure(Fact):
+    """Why something could not be verified: the step that failed, and what it said."""
+
+    #: ``config``, ``build``, ``structure``, ``run`` or ``check``.
+    step: str
+    reason: str
 
 
 class CheckpointFacts(Fact):
@@ -217,6 +237,12 @@ class CheckpointFacts(Fact):
     checks: Checks | None
     #: Every claim that was run, in words and with its figure.
     claims: list[ClaimFacts] = []
+    #: Values left out because no run confirmed them.
+    unconfirmed: list[UnconfirmedValue] = []
+    #: Whether the config is the class's own default, where no public checkpoint is recorded.
+    is_default: bool = False
+    #: What failed where it could not be verified; ``None`` where it is, or was not tried.
+    failure: Failure | None = None
 
 
 class SourceLink(Fact):
@@ -256,7 +282,12 @@ class FamilyFacts(Fact):
     quirks: list[str]
     reference: str
     family_module: str
+    #: The family module's docstring; empty where the family has no module of its own.
     docstring: str
+    #: Whether people wrote a module and notes for it; else all of its page is derived.
+    annotated: bool = True
+    #: Why nothing of it could be verified; ``None`` where its page is.
+    failure: Failure | None = None
     sources: list[SourceLink]
     versions: Versions
     notes: NotesFacts

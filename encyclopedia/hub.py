@@ -10,7 +10,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from transformers import CONFIG_MAPPING
 
 from encyclopedia.checkpoints import RecordedCheckpoint
-from encyclopedia.model.build import config_of
+from encyclopedia.instantiate import config_of
 
 
 class HubUnreachable(Exception):

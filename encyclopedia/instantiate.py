@@ -25,6 +25,8 @@ def config_of(record: RecordedCheckpoint) -> PreTrainedConfig:
     if model_type not in CONFIG_MAPPING:
         raise BrokenConfig(f"checkpoint {record.id!r}: config key 'model_type': transformers has no {model_type!r}")
     config_class = CONFIG_MAPPING[model_type]
+    if record.is_default:
+        return _default(config_class, record)
     spelled = {name: config_class.attribute_map.get(name, name) for name in REQUIRED}
     for name, native in spelled.items():
         if native in _fields(config_class) and native not in keys and name not in keys:
@@ -39,6 +41,14 @@ def config_of(record: RecordedCheckpoint) -> PreTrainedConfig:
         raise BrokenConfig(f"checkpoint {record.id!r}: {_key_in(str(error), keys)}{_one_line(error)}") from error
 
 
+def _default(config_class: type[PreTrainedConfig], record: RecordedCheckpoint) -> PreTrainedConfig:
+    try:
+        return config_class(architectures=record.config["architectures"])
+    except Exception as error:
+        raise BrokenConfig(f"{record.id}: its config class cannot be built from its defaults: "
+                           f"{_one_line(error)}") from error
+
+
 def build_without_weights(record: RecordedCheckpoint, **kwargs: Any) -> torch.nn.Module:
     """The causal model of a recorded checkpoint, at full size on the meta device.
 
@@ -50,6 +60,9 @@ def build_without_weights(record: RecordedCheckpoint, **kwargs: Any) -> torch.nn
         BrokenConfig: naming the checkpoint, and the key where it is known.
     """
     config = config_of(record)
+    if record.is_default:
+        # Nothing states a precision, and this is what such models are released in.
+        kwargs.setdefault("dtype", torch.bfloat16)
     if "experts_implementation" in kwargs:
         config._experts_implementation = kwargs.pop("experts_implementation")
     try:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_STEP = rf"(?!(?:source|output|inputs?)\b){_NAME}\."
+_STEP = rf"(?!(?:source|output|inputs?)\b)(?:{_NAME}|{_NUMBER})\."
 _LOCATION = re.compile(
     rf"(?P<climbs>(?:\.\./)*)(?P<modules>(?:{_STEP})*)(?P<operations>(?:source\.{_STEP})*)"
     rf"(?:(?P<output>output)(?:\[(?P<element>{_NUMBER})\]|\.(?P<field>{_NAME}))?"

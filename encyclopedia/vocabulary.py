@@ -8,7 +8,8 @@ This module is data: it imports neither torch nor a model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -40,6 +41,7 @@ class Layout:
 
 
 RESIDUAL = Layout("Residual", ("batch", "seq", "hidden_size"))
+STREAMS = Layout("Streams", ("batch", "seq", "streams", "hidden_size"))
 LOGITS = Layout("Logits", ("batch", "seq", "vocab_size"))
 NEXT_TOKEN_PROBS = Layout("NextTokenProbs", ("batch", "vocab_size"))
 TOKENS = Layout("Tokens", ("batch", "seq"), dtype="int")
@@ -54,11 +56,30 @@ EXPERT_WEIGHTS = Layout("ExpertWeights", ("batch", "seq", "top_k"))
 EXPERT_INDICES = Layout("ExpertIndices", ("batch", "seq", "top_k"), dtype="int")
 EXPERT_OUTPUTS = Layout("ExpertOutputs", ("batch", "seq", "top_k", "hidden_size"))
 
+LINEAR_QK = Layout("LinearQK", ("batch", "seq", "heads", "key_dim"))
+GROUPED_QK = Layout("GroupedQK", ("batch", "seq", "key_heads", "key_dim"))
+LINEAR_V = Layout("LinearV", ("batch", "seq", "heads", "value_dim"))
+GATES = Layout("Gates", ("batch", "seq", "heads"))
+KEY_GATES = Layout("KeyGates", ("batch", "seq", "heads", "key_dim"))
+STATE = Layout("State", ("batch", "heads", "key_dim", "value_dim"))
+STATES = Layout("States", ("batch", "seq", "heads", "key_dim", "value_dim"))
+SCAN_QK = Layout("ScanQK", ("batch", "seq", "groups", "state_dim"))
+SCAN_VALUES = Layout("ScanValues", ("batch", "seq", "channels"))
+SCAN_STATE = Layout("ScanState", ("batch", "channels", "state_dim"))
+SSD_QUERIES = Layout("SSDQueries", ("batch", "seq", "groups", "state_dim"))
+SSD_KEYS = Layout("SSDKeys", ("batch", "seq", "groups", "state_dim"))
+SSD_VALUES = Layout("SSDValues", ("batch", "seq", "heads", "head_dim"))
+SSD_HEAD_OUTPUTS = Layout("SSDHeadOutputs", ("batch", "seq", "heads", "head_dim"))
+SSD_STATE = Layout("SSDState", ("batch", "heads", "head_dim", "state_dim"))
+CHANNELS = Layout("Channels", ("batch", "seq", "channels"))
+CHANNEL_STATE = Layout("ChannelState", ("batch", "channels"))
+
 #: Hosts by the name their values are grouped under, with the expression that reaches one.
 HOSTS = {
     "model": "model",
     "layer": "model.layers[i]",
     "self_attn": "model.layers[i].self_attn",
+    "linear_attn": "model.layers[i].linear_attn",
     "mlp": "model.layers[i].mlp",
 }
 
@@ -149,6 +170,34 @@ _ATTENTION = (
           Role.ATTENTION, made_from=("attention_probabilities", "attention_values")),
 )
 
+_RECURRENT = (
+    Value("attention_queries", "linear_attn", LINEAR_QK,
+          "What reads the state at each token (C in a Mamba), before any norm or scale the recurrence itself applies",
+          Role.ATTENTION),
+    Value("attention_keys", "linear_attn", LINEAR_QK,
+          "Where in the state a token is written (B in a Mamba), before any norm the recurrence itself applies",
+          Role.ATTENTION),
+    Value("attention_values", "linear_attn", LINEAR_V, "What a token writes into the state (x in a Mamba)",
+          Role.ATTENTION),
+    Value("decays", "linear_attn", GATES,
+          "How much of the state outlives a token: the factor's logarithm in a delta rule, the factor itself in an "
+          "RG-LRU", Role.ATTENTION),
+    Value("betas", "linear_attn", GATES,
+          "How far a token's value replaces what the state returns for its key: not at all at zero, wholly at one",
+          Role.ATTENTION),
+    Value("state_input", "linear_attn", STATE, "The state an earlier call left, as this call finds it",
+          Role.ATTENTION),
+    Value("states", "linear_attn", STATES, "The state after every token", Role.ATTENTION,
+          made_from=("attention_keys", "attention_values", "decays", "betas", "state_input")),
+    Value("state_output", "linear_attn", STATE, "The state after the last token, as it is kept for the next call",
+          Role.ATTENTION, made_from=("states",)),
+    Value("attention_head_outputs", "linear_attn", LINEAR_V,
+          "What is read out of the state (a Mamba's skip D included), ahead of any gate, norm and output projection",
+          Role.ATTENTION, made_from=("attention_queries", "states")),
+    Value("attention_output", "linear_attn", RESIDUAL, "The mixer's contribution to the residual stream",
+          Role.ATTENTION, made_from=("attention_head_outputs",)),
+)
+
 _MLP = (
     Value("mlp_activation", "mlp", NEURONS, "The output of the activation function", Role.MLP),
     Value("mlp_neurons", "mlp", NEURONS,
@@ -174,9 +223,105 @@ _MLP = (
 )
 
 #: The one table, in the order a host prints its values.
-VOCABULARY: tuple[Value, ...] = (*_ROOT, *_LAYER, *_ATTENTION, *_MLP)
+VOCABULARY: tuple[Value, ...] = (*_ROOT, *_LAYER, *_ATTENTION, *_RECURRENT, *_MLP)
+
+_DELTA = {
+    "attention_queries": LINEAR_QK,
+    "attention_keys": LINEAR_QK,
+    "attention_values": LINEAR_V,
+    "decays": GATES,
+    "betas": GATES,
+    "state_input": STATE,
+    "state_output": STATE,
+    "attention_head_outputs": LINEAR_V,
+    "attention_output": RESIDUAL,
+}
+
+#: The layouts of a recurrent mixer's values by its flavour; a value that a flavour does not list is not there.
+#:
+#: ``delta``: a gated delta rule, one decay per head.
+#: ``grouped_delta``: the same with fewer query and key heads than value heads.
+#: ``key_delta``: a delta rule with a decay per head and key channel.
+#: ``lightning``: linear attention with a fixed decay per head.
+#: ``mlstm``: the matrix memory of an xLSTM.
+#: ``scan``: the selective scan of Mamba-1; ``head_scan`` runs it once per head.
+#: ``ssd``: the state-space dual form of Mamba-2.
+#: ``wkv``: the weighted key-value average of RWKV.
+#: ``lru``: a real-gated linear recurrent unit, whose state is its output.
+#: ``convolution``: a short gated convolution, whose state is its last inputs.
+#: ``other``: anything else.
+FLAVOURS: Mapping[str, Mapping[str, Layout]] = {
+    "delta": _DELTA,
+    "grouped_delta": {**_DELTA, "attention_queries": GROUPED_QK, "attention_keys": GROUPED_QK},
+    "key_delta": {**_DELTA, "decays": KEY_GATES},
+    "lightning": {name: layout for name, layout in _DELTA.items() if name not in ("decays", "betas")},
+    "mlstm": {
+        "attention_queries": LINEAR_QK,
+        "attention_keys": LINEAR_QK,
+        "attention_values": LINEAR_V,
+        "attention_head_outputs": LINEAR_V,
+        "attention_output": RESIDUAL,
+    },
+    "scan": {
+        "attention_queries": SCAN_QK,
+        "attention_keys": SCAN_QK,
+        "attention_values": SCAN_VALUES,
+        "state_input": SCAN_STATE,
+        "state_output": SCAN_STATE,
+        "attention_output": RESIDUAL,
+    },
+    "head_scan": {"state_input": SSD_STATE, "state_output": SSD_STATE, "attention_output": RESIDUAL},
+    "ssd": {
+        "attention_queries": SSD_QUERIES,
+        "attention_keys": SSD_KEYS,
+        "attention_values": SSD_VALUES,
+        "state_input": SSD_STATE,
+        "state_output": SSD_STATE,
+        "attention_head_outputs": SSD_HEAD_OUTPUTS,
+        "attention_output": RESIDUAL,
+    },
+    "wkv": {
+        "attention_keys": CHANNELS,
+        "attention_values": CHANNELS,
+        "attention_head_outputs": CHANNELS,
+        "attention_output": RESIDUAL,
+    },
+    "lru": {
+        "attention_values": CHANNELS,
+        "decays": CHANNELS,
+        "state_input": CHANNEL_STATE,
+        "states": CHANNELS,
+        "state_output": CHANNEL_STATE,
+        "attention_output": RESIDUAL,
+    },
+    "convolution": {"attention_output": RESIDUAL},
+    "other": {"attention_output": RESIDUAL},
+}
 
 
-def values_of(host: str) -> dict[str, Value]:
-    """The standard values of ``host`` (a key of :data:`HOSTS`), by name, in table order."""
-    return {value.name: value for value in VOCABULARY if value.host == host}
+def values_of(host: str, flavour: str | None = None) -> dict[str, Value]:
+    """The standard values of ``host``, by name, in table order.
+
+    Args:
+        host: a key of :data:`HOSTS`.
+        flavour: a key of :data:`FLAVOURS` for a recurrent mixer: the values it has, in its layouts. A value made from
+            one that the flavour lacks is made from what that one is made from.
+
+    Raises:
+        KeyError: for a flavour that is not in the table.
+    """
+    table = {value.name: value for value in VOCABULARY if value.host == host}
+    if flavour is None:
+        return table
+    layouts = FLAVOURS[flavour]
+    return {
+        name: replace(value, layout=layouts[name], made_from=_sources(value, table, layouts))
+        for name, value in table.items() if name in layouts
+    }
+
+
+def _sources(value: Value, table: Mapping[str, Value], present: Mapping[str, Layout]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for name in value.made_from:
+        found |= dict.fromkeys((name,) if name in present else _sources(table[name], table, present))
+    return tuple(found)

@@ -1,24 +1,26 @@
-"""Benchmark: what capturing, checking and rendering a checkpoint cost beside the floor.
+"""Benchmark: what a family costs beside the floor, family by family and in all.
 
-    python scripts/bench.py [CHECKPOINT ...]
+    python scripts/bench.py [--jobs N] [FAMILY ...]
 
-The floor is the same config built bare on the meta device and printed, in the same process. Each checkpoint runs in a
-process of its own, so that its peak memory is its own; the floor comes second there, after one build to warm up.
+For each family's reference checkpoint: the floor is what its facts cannot be had without, done bare with PyTorch and
+transformers alone: the config built on the meta device and printed, one forward of it under fake tensors for shapes,
+and its small twin built and run once. Capture takes in all checks; the page is rendered from its facts. Families run in
+worker processes as in a build, so the total is a build's, but for its notes and the site engine.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
+import multiprocessing
 import resource
-import subprocess
-import sys
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-COLUMNS = ("floor", "capture", "check", "page", "peak")
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -28,58 +30,104 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def measure(checkpoint: str) -> dict[str, float]:
-    """Seconds by stage for one checkpoint, and peak memory in GB, in this process."""
+def reference_of(family: str) -> Any:
+    """The record a family's page opens on."""
+    from encyclopedia.checkpoints import families_recorded, read_family
+    from encyclopedia.coverage import default_record
+
+    records = [record for record in read_family(family)[0] if record.reason is None] \
+        if family in families_recorded() else []
+    return next((record for record in records if record.reference), records[0] if records else default_record(family))
+
+
+def bare(record: Any) -> None:
+    """Build and print a config's model, run it under fake tensors, and build and run its twin: the floor."""
+    import torch
+    from torch._subclasses import FakeTensorMode
+
+    from encyclopedia.instantiate import build_without_weights
+    from encyclopedia.model.rotary import settled_rotary
+    from encyclopedia.twin import PROMPTS, prompt_for, twin_of_model
+
+    full = build_without_weights(record)
+    repr(full)
+    ids = torch.zeros(1, 8, dtype=torch.long, device="meta")
+    with torch.no_grad(), settled_rotary(full), FakeTensorMode(allow_non_fake_inputs=True):
+        full(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False)
+    twin = twin_of_model(full)
+    prompt = prompt_for(twin, batch=PROMPTS)
+    with torch.no_grad():
+        twin(input_ids=prompt, attention_mask=torch.ones_like(prompt), use_cache=False)
+
+
+def measure(family: str) -> dict[str, Any]:
+    """Seconds by stage for one family, and the process's peak memory so far in GB."""
     from encyclopedia.build.worker import prepare
 
     prepare()
-    from encyclopedia.capture.checkpoint import capture_checkpoint, check_on_twin
+    from encyclopedia.capture.checkpoint import capture_or_fail
     from encyclopedia.capture.family import gather_family
-    from encyclopedia.checkpoints import recorded
     from encyclopedia.facts import NotesFacts
-    from encyclopedia.families import family
-    from encyclopedia.model.build import build_without_weights
     from encyclopedia.page.render import render_family
 
-    record = recorded(checkpoint)
-    model_type = str(record.config["model_type"])
-    build_without_weights(record)
-    floor, _ = timed(lambda: repr(build_without_weights(record)))
-    everything, facts = timed(lambda: capture_checkpoint(record))
-    full = build_without_weights(record, attn_implementation="eager")
-    default = build_without_weights(record).config._attn_implementation
-    check, _ = timed(lambda: check_on_twin(full, family(model_type), default))
-    whole = gather_family(model_type, [facts], checkpoint, NotesFacts(snippets=[]))
-    page, _ = timed(lambda: render_family(whole, "", ROOT / "templates"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return {"floor": floor, "capture": everything - check, "check": check, "page": page, "peak": peak}
+    record = reference_of(family)
+    found: dict[str, Any] = {"family": family, "checkpoint": record.id, "floor": None}
+    try:
+        bare(record)
+        found["floor"] = timed(lambda: bare(record))[0]
+    except Exception as error:
+        found["why"] = f"{type(error).__name__}"
+    found["capture"], facts = timed(lambda: capture_or_fail(record))
+    whole = gather_family(family, [facts], record.id, NotesFacts(snippets=[]))
+    found["page"], _ = timed(lambda: render_family(whole, "", ROOT / "templates"))
+    found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return found
 
 
-def main(chosen: list[str]) -> int:
-    """Print the table."""
-    from encyclopedia.checkpoints import families_recorded, read_family
+def results(families: list[str], jobs: int) -> Iterator[dict[str, Any]]:
+    """Each family's figures as they come."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        for future in as_completed([pool.submit(measure, family) for family in families]):
+            yield future.result()
 
-    shown = [record.id for name in families_recorded() for record in read_family(name)[0] if record.reason is None]
-    print("| checkpoint | floor | capture | check | page | (capture + check + page) / floor | check / capture | peak |")
-    print("|---|---|---|---|---|---|---|---|")
-    failed = 0
-    for checkpoint in chosen or shown:
-        result = subprocess.run([sys.executable, __file__, "--one", checkpoint], capture_output=True, text=True,
-                                cwd=ROOT, check=False)
-        if result.returncode:
-            print(f"| {checkpoint} | failed: {result.stderr.strip().splitlines()[-1]} |")
-            failed = 1
-            continue
-        found = json.loads(result.stdout.splitlines()[-1])
-        times = " | ".join(f"{found[name]:.2f} s" for name in COLUMNS[:4])
-        ratio = (found["capture"] + found["check"] + found["page"]) / found["floor"]
-        print(f"| {checkpoint} | {times} | {ratio:.1f} | {found['check'] / found['capture']:.2f} | "
-              f"{found['peak']:.2f} GB |", flush=True)
-    return failed
+
+def row(found: dict[str, Any]) -> str:
+    """A family's row of the table."""
+    floor = found["floor"]
+    spent = found["capture"] + found["page"]
+    ratio = "" if floor is None else f"{spent / floor:.1f}"
+    bare_time = found.get("why", "") if floor is None else f"{floor:.2f} s"
+    return (f"| {found['family']} | {found['checkpoint']} | {bare_time} | {found['capture']:.2f} s | "
+            f"{found['page']:.2f} s | {ratio} |")
+
+
+def main() -> None:
+    """Print the table and the totals."""
+    from encyclopedia.coverage import all_families
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("families", nargs="*")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    print("| family | checkpoint | floor | capture and checks | page | over floor |")
+    print("|---|---|---|---|---|---|")
+    wall, all_found = timed(lambda: [
+        (print(row(found), flush=True), found)[1]
+        for found in results(arguments.families or list(all_families()), arguments.jobs)])
+    floors = [found for found in all_found if found["floor"] is not None]
+    ratios = [(found["capture"] + found["page"]) / found["floor"] for found in floors]
+    slowest = sorted(all_found, key=lambda found: -found["capture"])[:5]
+    print()
+    print(f"families: {len(all_found)}, {len(floors)} with a floor; wall clock with {arguments.jobs} workers, floors "
+          f"twice included: {wall:.0f} s")
+    spent = {stage: sum(found[stage] for found in all_found) for stage in ("capture", "page")}
+    print(f"floor {sum(found['floor'] for found in floors):.0f} s, capture and checks {spent['capture']:.0f} s, "
+          f"pages {spent['page']:.0f} s")
+    print(f"over floor: median {statistics.median(ratios):.1f}, least {min(ratios):.1f}, most {max(ratios):.1f}")
+    print("slowest: " + ", ".join(f"{found['family']} {found['capture']:.1f} s" for found in slowest))
+    print(f"peak memory of a worker: {max(found['peak'] for found in all_found):.2f} GB")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(measure(sys.argv[2])))
-    else:
-        sys.exit(main(sys.argv[1:]))
+    main()

@@ -22,8 +22,9 @@ Stored = TypeVar("Stored", bound=Fact)
 _PACKAGE = Path(encyclopedia.__file__).parent
 
 #: Code that capture runs or is shaped by; what only pages use is not in it.
-_CAPTURE_CODE = ("vocabulary.py", "location.py", "facts.py", "twin.py", "quirks.py", "notes.py", "model", "capture",
-                 "checkpoints/__init__.py", "families/__init__.py", "families/base.py", "checks")
+_CAPTURE_CODE = ("vocabulary.py", "location.py", "facts.py", "quirks.py", "notes.py", "instantiate.py", "native.py",
+                 "coverage.py", "twin", "structure", "model", "capture", "checks", "checkpoints/__init__.py",
+                 "families/__init__.py", "families/base.py")
 
 
 class FactsCache(Generic[Stored]):

@@ -16,11 +16,12 @@ from encyclopedia.build.project import Project
 from encyclopedia.build.worker import Result, Task, prepare, run
 from encyclopedia.capture.family import gather_family
 from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint, families_recorded, read_family
+from encyclopedia.coverage import all_families, default_record
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts
 
 
 class UnknownFamily(Exception):
-    """A family that nothing is recorded for."""
+    """A family that the installed transformers does not know and nothing is recorded for."""
 
 
 @dataclass
@@ -43,16 +44,16 @@ class Outcome:
 
 
 def choose_families(names: Sequence[str]) -> list[str]:
-    """The families named, or all recorded ones where none is.
+    """The families named, or all there are where none is.
 
     Raises:
         UnknownFamily: with the nearest name.
     """
-    known = families_recorded()
+    known = all_families()
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-            hint = f"the nearest is {near[0]!r}" if near else "none is recorded"
+            hint = f"the nearest is {near[0]!r}" if near else "there is none"
             raise UnknownFamily(f"no family {name!r}: {hint}; `encyclopedia list` shows all")
     return list(dict.fromkeys(names)) or list(known)
 
@@ -64,7 +65,7 @@ def family_facts(
 
     Args:
         project: whose cache and notes are used.
-        names: families, each recorded.
+        names: families, each one of :func:`encyclopedia.coverage.all_families`.
         jobs: worker processes.
         force: capture again what the cache has.
         console: where progress is shown.
@@ -77,7 +78,8 @@ def family_facts(
     notes = _checked_notes(project, whole, records, outcome, jobs, force, console)
     for name, checkpoints in whole.items():
         if name not in outcome.failures:
-            outcome.families.append(gather_family(name, checkpoints, _reference(records[name]), notes[name]))
+            outcome.families.append(gather_family(
+                name, checkpoints, _shown_first(_reference(records[name]), checkpoints), notes[name]))
     return outcome
 
 
@@ -86,9 +88,18 @@ def _reference(records: Sequence[RecordedCheckpoint]) -> str:
     return next((record.id for record in records if record.reference), records[0].id)
 
 
+def _shown_first(reference: str, checkpoints: Sequence[CheckpointFacts]) -> str:
+    """``reference``, or the first checkpoint that is shown where that one is not."""
+    shown = [checkpoint.id for checkpoint in checkpoints if checkpoint.available]
+    return reference if reference in shown or not shown else shown[0]
+
+
 def _read_records(names: Sequence[str], outcome: Outcome) -> dict[str, list[RecordedCheckpoint]]:
     records = {}
     for name in names:
+        if name not in families_recorded():
+            records[name] = [default_record(name)]
+            continue
         try:
             records[name], broken = read_family(name)
         except BrokenConfig as error:
@@ -132,8 +143,8 @@ def _checked_notes(
     checked: dict[str, NotesFacts] = {}
     tasks = {}
     for name, checkpoints in whole.items():
-        path = project.notes / f"{name}.md"
-        if not path.is_file():
+        path = project.notes_of(name)
+        if path is None or not any(checkpoint.available for checkpoint in checkpoints):
             checked[name] = NotesFacts(snippets=[])
             continue
         text = path.read_text(encoding="utf-8")
@@ -142,7 +153,8 @@ def _checked_notes(
         if stored is not None:
             checked[name] = stored
             continue
-        draft = gather_family(name, checkpoints, _reference(records[name]), NotesFacts(snippets=[]))
+        draft = gather_family(name, checkpoints, _shown_first(_reference(records[name]), checkpoints),
+                              NotesFacts(snippets=[]))
         tasks[name] = (key, Task("notes", name, records[name], text, draft))
     for result in _run_all("checking notes", [task for _, task in tasks.values()], jobs, console):
         if isinstance(result.facts, NotesFacts):

@@ -11,14 +11,15 @@ from encyclopedia.build.files import write_text
 from encyclopedia.build.project import Project
 from encyclopedia.facts import SCHEMA, FamilyFacts
 from encyclopedia.page.module import source_file
-from encyclopedia.page.render import render_checks, render_family, render_index
+from encyclopedia.page.render import render_checks, render_family, render_index, render_site_checks
+from encyclopedia.page.site import index_data
 
 
 def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Sequence[str]) -> None:
-    """Write a page, its checks and a data file for each family, the index and the schema.
+    """Write a page, its checks and a data file for each family, the pages about all of them and the schema.
 
-    Pages of families that were not built this time stay; those of ``failed`` families go, because a page that did
-    not pass its checks is not shown.
+    A family whose facts say what failed has a page that says so and none of checks. Pages of families that were not
+    built this time stay; those of ``failed`` families go, because a page that did not pass its checks is not shown.
     """
     for name in failed:
         for path in (_page(project, name), _data(project, name)):
@@ -26,11 +27,14 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
         for folder in (_checks(project, name).parent, project.source / "source" / name):
             shutil.rmtree(folder, ignore_errors=True)
     for family in families:
-        notes = project.notes / f"{family.model_type}.md"
-        text = notes.read_text(encoding="utf-8") if notes.is_file() else ""
+        notes = project.notes_of(family.model_type)
+        text = notes.read_text(encoding="utf-8") if notes is not None else ""
         _copy_sources(project, family)
         write_text(_page(project, family.model_type), render_family(family, text, project.templates))
-        write_text(_checks(project, family.model_type), render_checks(family, text, project.templates))
+        if family.failure is None:
+            write_text(_checks(project, family.model_type), render_checks(family, text, project.templates))
+        else:
+            _checks(project, family.model_type).unlink(missing_ok=True)
         write_text(_data(project, family.model_type), family.model_dump_json(by_alias=True, indent=1) + "\n")
     present = [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
                for path in sorted((project.source / "data").glob("*.json")) if path.stem not in ("index", "schema")]
@@ -38,6 +42,7 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
     schema = FamilyFacts.model_json_schema(by_alias=True, mode="serialization")
     write_text(project.source / "data" / "schema.json", json.dumps(schema, indent=1) + "\n")
     write_text(project.source / "index.md", render_index(present, project.templates))
+    write_text(project.source / "checks.md", render_site_checks(present, project.templates))
 
 
 def _page(project: Project, model_type: str) -> Path:
@@ -62,17 +67,4 @@ def _copy_sources(project: Project, family: FamilyFacts) -> None:
 
 
 def _index(families: Sequence[FamilyFacts]) -> dict:
-    return {
-        "schema": SCHEMA,
-        "families": [
-            {
-                "model_type": family.model_type,
-                "title": family.title,
-                "subtitle": family.subtitle,
-                "quirks": family.quirks,
-                "checkpoints": [checkpoint.id for checkpoint in family.checkpoints],
-                "versions": family.versions.model_dump(),
-            }
-            for family in families
-        ],
-    }
+    return {"schema": SCHEMA, "families": [index_data(family) for family in families]}

@@ -35,6 +35,11 @@ class Project:
         """One Markdown file per family."""
         return self.source / "notes"
 
+    def notes_of(self, model_type: str) -> Path | None:
+        """The notes of a family: its own, else those that every family without its own shares, if there are any."""
+        return next((path for path in (self.notes / f"{model_type}.md", self.notes / "_derived.md") if path.is_file()),
+                    None)
+
     @property
     def cache(self) -> Path:
         """Captured facts, by what they depend on."""

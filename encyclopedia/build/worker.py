@@ -43,10 +43,11 @@ class Result:
     failure: str | None = None
 
 
-def prepare() -> None:
-    """Set a worker process up: one thread, no hub, no chatter, and an interrupt left to the main process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+def prepare(*, worker: bool = True) -> None:
+    """Set a process up for capturing: one thread, no hub, no chatter; a worker leaves interrupts to its parent."""
+    if worker:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=_leave_with_parent, daemon=True).start()
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
     warnings.filterwarnings("ignore")
@@ -68,9 +69,9 @@ def run(task: Task) -> Result:
     """Do one piece of work; anything that goes wrong becomes the result's failure."""
     try:
         if isinstance(task.records, RecordedCheckpoint):
-            from encyclopedia.capture.checkpoint import capture_checkpoint
+            from encyclopedia.capture.checkpoint import capture_or_fail
 
-            return Result(task.name, capture_checkpoint(task.records))
+            return Result(task.name, capture_or_fail(task.records))
         from encyclopedia.capture.snippets import check_notes
 
         assert task.family is not None

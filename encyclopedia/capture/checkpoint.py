@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
 
+from encyclopedia.capture.labels import labels_of
 from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.capture.quirks import find_quirks
 from encyclopedia.capture.shapes import BATCH, SEQ, read_shapes
-from encyclopedia.checkpoints import RecordedCheckpoint
+from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint
 from encyclopedia.checks.claims import BrokenClaim, Ledger
-from encyclopedia.checks.identity import CONTRIBUTIONS, identity_of
+from encyclopedia.checks.confirming import confirm
+from encyclopedia.checks.identity import stream_gates
 from encyclopedia.checks.layout import Seen, check_layout
-from encyclopedia.checks.run import Checked, check_model
+from encyclopedia.checks.run import Checked
 from encyclopedia.facts import (
     CheckpointFacts,
     Checks,
     ClaimFacts,
     EdgeFacts,
+    Failure,
     HostFacts,
     IdentityCheck,
     KindFacts,
@@ -27,17 +31,21 @@ from encyclopedia.facts import (
     PartFacts,
     SnippetCheck,
     SublayerFacts,
+    UnconfirmedValue,
     ValueFacts,
 )
-from encyclopedia.families import Family, family
-from encyclopedia.model.build import build_without_weights
+from encyclopedia.families import Family, family, has_module
+from encyclopedia.instantiate import build_without_weights
 from encyclopedia.model.envoys import StandardHost
-from encyclopedia.model.kinds import Kind, find_kinds, label_of, sizes_of
+from encyclopedia.model.hosts import Unconfirmed
 from encyclopedia.model.readings import Reading
-from encyclopedia.model.structure import Sublayer, blocks_of
 from encyclopedia.model.transformer import StandardizedTransformer
-from encyclopedia.twin import PROMPTS, blocks_kept, prompt_for, twin_of_model
-from encyclopedia.vocabulary import HOSTS, VOCABULARY, values_of
+from encyclopedia.native import record as record_forward
+from encyclopedia.structure.derive import structure_of
+from encyclopedia.structure.parts import CONTRIBUTIONS, Kind, Structure, Sublayer
+from encyclopedia.structure.stack import UnknownStructure
+from encyclopedia.twin import PROMPTS, NoTwin, blocks_kept, prompt_for, twin_of_model
+from encyclopedia.vocabulary import HOSTS, Value, values_of
 
 #: Config entries that say nothing about the model.
 _NOISE = ("transformers_version", "_name_or_path", "model_type", "architectures", "chunk_size_feed_forward",
@@ -45,59 +53,63 @@ _NOISE = ("transformers_version", "_name_or_path", "model_type", "architectures"
           "is_encoder_decoder")
 
 
+#: The step that each error stops, for a page that says so.
+_STEPS = ((BrokenConfig, "config"), (UnknownStructure, "structure"), (NoTwin, "run"), (BrokenClaim, "check"))
+
+
 def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
     """The facts of one recorded checkpoint.
 
     Raises:
         BrokenConfig: where its config does not build.
+        UnknownStructure: where its structure cannot be derived.
         BrokenClaim: where anything the page would say does not hold in a run.
     """
     if record.reason is not None:
         return _not_shown(record)
     declared = family(str(record.config["model_type"]))
     full = build_without_weights(record, attn_implementation="eager")
-    model = StandardizedTransformer(full)
-    default = StandardizedTransformer(build_without_weights(record))
-    kinds = find_kinds(list(blocks_of(full, model.stack)), full.config)
-    sizes = [sizes_of(kind, full.config) for kind in kinds]
+    structure = structure_of(full)
+    default: Any = build_without_weights(record)
+    default_attention = default.config._attn_implementation
+    checked, unconfirmed = check_on_twin(full, declared, default_attention)
+    model = StandardizedTransformer(full, unconfirmed=unconfirmed)
+    kinds = structure.kinds
     layers = [kind.blocks[0] for kind in kinds]
-    readings = read_shapes(model, layers)
-    root_sizes = model.sizes()
+    readings = read_shapes(model, layers, lambda: build_without_weights(record, attn_implementation="eager"))
     ledger = Ledger()
     for reading in readings:
-        own = root_sizes if reading.layer is None else {**root_sizes, **sizes[layers.index(reading.layer)]}
-        check_layout(reading, own, BATCH, SEQ)
+        check_layout(reading, _sizes_at(model, structure, reading), BATCH, SEQ)
         ledger.held("layout", reading.host, reading.name, "at full size, each axis has the size that its name has")
-    checked = check_on_twin(full, declared, default._module.config._attn_implementation)
-    errors = checked.identity_errors
     claims = [*ledger.claims(), *checked.claims]
-    support = {"eager": model.support(), "default": default.support()}
+    support = {"eager": model.support(), "default": _default_support(record, unconfirmed)}
     hosts = _hosts(model, kinds, layers, readings, support, confirmed(claims))
     values = [value for host in hosts for value in host.values]
+    errors = [found[1] for found in checked.identities if found is not None]
     return CheckpointFacts(
         id=record.id,
         available=True,
         reason=None,
         architecture=type(full).__name__,
         config_source=record.config_source,
-        quirks=find_quirks(declared, full.config, kinds, sizes, checked.model, checked.input_ids),
-        sizes=root_sizes,
+        quirks=_quirks(declared, structure, full),
+        sizes=model.sizes(),
         config=_config(full.config),
         config_known_from={key: source for key in record.config if (source := record.source_of(key)) is not None},
-        parameters=count_parameters(full, declared),
+        parameters=count_parameters(full, structure, declared),
         kinds=[
             KindFacts(
                 blocks=list(kind.blocks),
-                label=label_of(kind, found),
+                label=label,
                 attention_type=kind.attention_type,
                 modules={"layer": type(kind.block).__name__,
                          **{sublayer.host: type(sublayer.module).__name__ for sublayer in kind.sublayers}},
-                sizes=found,
-                identity=identity_of(declared, kind.sublayers),
-                identity_error=error,
-                sublayers=[_sublayer(sublayer, layer, readings, declared) for sublayer in kind.sublayers],
+                sizes=dict(kind.sizes),
+                identity=None if identity is None else identity[0],
+                identity_error=None if identity is None else identity[1],
+                sublayers=[_sublayer(kind, sublayer, layer, model, readings, declared) for sublayer in kind.sublayers],
             )
-            for kind, found, layer, error in zip(kinds, sizes, layers, errors, strict=True)
+            for kind, label, layer, identity in zip(kinds, labels_of(kinds), layers, checked.identities, strict=True)
         ],
         hosts=hosts,
         module_classes=_module_classes(model, kinds),
@@ -105,14 +117,39 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         support={load: _lacking(table) for load, table in support.items()},
         checks=Checks(
             values=Measured(checked=sum(value.checked for value in values), total=len(values)),
-            identity=IdentityCheck(blocks=checked.model.num_layers, max_error=max(errors)),
+            identity=IdentityCheck(
+                blocks=sum(len(kind.blocks) for kind, found in zip(checked.kinds, checked.identities, strict=True)
+                           if found is not None),
+                max_error=max(errors, default=None)),
             snippets=SnippetCheck(run=0, total=0),
         ),
         claims=claims,
+        unconfirmed=[
+            UnconfirmedValue(host=host, native=native, name=name, reason=reason)
+            for (native, host), left_out in unconfirmed.items() for name, reason in left_out.items()
+        ],
+        is_default=record.is_default,
     )
 
 
-def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> Checked:
+def capture_or_fail(record: RecordedCheckpoint) -> CheckpointFacts:
+    """The facts of a checkpoint; for a family without a module of its own, a failure is a fact.
+
+    Raises:
+        BrokenConfig, UnknownStructure, NoTwin, BrokenClaim: for a family with a module, as :func:`capture_checkpoint`.
+    """
+    try:
+        return capture_checkpoint(record)
+    except Exception as error:
+        if has_module(str(record.config["model_type"])):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        step = next((step for kind, step in _STEPS if isinstance(error, kind)), "run")
+        return _not_shown(record.model_copy(update={"reason": reason})).model_copy(
+            update={"failure": Failure(step=step, reason=reason), "is_default": record.is_default})
+
+
+def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> tuple[Checked, Unconfirmed]:
     """Check the family's claims on the small twin of ``full``.
 
     Args:
@@ -120,15 +157,34 @@ def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> 
         declared: its family.
         default_attention: the attention that a load runs where none is asked for.
 
+    Returns:
+        What held, and the derived values that did not.
+
     Raises:
-        BrokenClaim: for the first claim that does not hold.
+        BrokenClaim: for the first claim that does not hold and is about no single derived value.
     """
-    twin = twin_of_model(full)
     try:
-        return check_model(twin, declared, prompt_for(twin, batch=PROMPTS),
-                           default=lambda: twin_of_model(full, attn_implementation=default_attention))
+        return confirm(lambda: twin_of_model(full), declared,
+                       lambda: twin_of_model(full, attn_implementation=default_attention))
     except BrokenClaim as broken:
         raise broken.on_twin_of(blocks_kept(full)) from broken
+
+
+def _sizes_at(model: StandardizedTransformer, structure: Structure, reading: Reading) -> dict[str, int]:
+    if reading.layer is None:
+        return model.sizes()
+    kind = structure.kind_of(reading.layer)
+    return {**model.sizes(), **kind.sizes, **model.host_at(reading.layer, reading.host).axes}
+
+
+def _default_support(record: RecordedCheckpoint, unconfirmed: Unconfirmed) -> dict[str, dict[str, str | None]]:
+    """What a load that asks for nothing has."""
+    return StandardizedTransformer(build_without_weights(record), unconfirmed=unconfirmed).support()
+
+
+def _quirks(declared: Family, structure: Structure, full: nn.Module) -> list[str]:
+    twin = twin_of_model(full)
+    return find_quirks(declared, structure, full, twin, record_forward(twin, prompt_for(twin, batch=PROMPTS)))
 
 
 def _not_shown(record: RecordedCheckpoint) -> CheckpointFacts:
@@ -141,8 +197,13 @@ def _not_shown(record: RecordedCheckpoint) -> CheckpointFacts:
 
 
 def _config(config: Any) -> dict[str, Any]:
-    entries = {key: value for key, value in config.to_dict().items() if key not in _NOISE}
-    return {"architectures": config.architectures, **entries}
+    return {"architectures": config.architectures, **_telling(config.to_dict())}
+
+
+def _telling(entries: dict[Any, Any]) -> dict[str, Any]:
+    """The entries of a config that say something about the model, at every depth, by keys that JSON has."""
+    return {str(key): _telling(value) if isinstance(value, dict) else value
+            for key, value in entries.items() if key not in _NOISE}
 
 
 def confirmed(claims: list[ClaimFacts]) -> set[tuple[str, str]]:
@@ -154,30 +215,41 @@ def confirmed(claims: list[ClaimFacts]) -> set[tuple[str, str]]:
     return by_sort["layout"] & by_sort["meaning"]
 
 
-def _sublayer(sublayer: Sublayer, layer: int, readings: list[Reading], declared: Family) -> SublayerFacts:
-    table = values_of(sublayer.host)
+def _sublayer(
+    kind: Kind, sublayer: Sublayer, layer: int, model: StandardizedTransformer, readings: list[Reading],
+    declared: Family,
+) -> SublayerFacts:
+    table = model.host_at(layer, sublayer.host).values()
     contribution = CONTRIBUTIONS[sublayer.host]
     order = [reading.name for reading in readings if reading.layer == layer and reading.host == sublayer.host]
     parts = _parts(sublayer, order)
     edges = [
         EdgeFacts(source=source, target=name, label=declared.arrows.get((source, name), table[name].by))
         for name in order
-        for source in table[name].made_from
-        if source in order
+        for source in _sources(name, table, order)
     ]
-    sort = "attention" if sublayer.host == "self_attn" else "mixture" if parts else "mlp"
+    sorts = {"self_attn": "attention", "linear_attn": "recurrent", "mlp": "mixture" if parts else "mlp"}
     return SublayerFacts(
         host=sublayer.host,
-        sort=sort,
+        sort=sorts[sublayer.host],
         class_name=type(sublayer.module).__name__,
         norm=sublayer.norm,
         post_norm=sublayer.post_norm,
         contribution=contribution,
-        stream_gate=declared.stream_gates.get(sublayer.host),
+        stream_gate=stream_gates(declared, kind).get(sublayer.host),
         values=[name for name in order if name != contribution],
         edges=edges,
         parts=parts,
     )
+
+
+def _sources(name: str, table: dict[str, Value], present: list[str]) -> list[str]:
+    """The present values that ``name`` is made from; one that is absent stands for what it is made from itself."""
+    found: dict[str, None] = {}
+    for source in table[name].made_from:
+        found |= dict.fromkeys([source] if source in present else
+                               _sources(source, table, present) if source in table else [])
+    return list(found)
 
 
 def _parts(sublayer: Sublayer, order: list[str]) -> list[PartFacts]:
@@ -198,7 +270,7 @@ def _parts(sublayer: Sublayer, order: list[str]) -> list[PartFacts]:
 
 
 def _hosts(
-    model: StandardizedTransformer, kinds: list[Kind], layers: list[int], readings: list[Reading],
+    model: StandardizedTransformer, kinds: Sequence[Kind], layers: list[int], readings: list[Reading],
     support: dict[str, dict[str, dict[str, str | None]]], sure: set[tuple[str, str]],
 ) -> list[HostFacts]:
     seen: dict[tuple[str, str], dict[int | None, Seen]] = {}
@@ -210,51 +282,55 @@ def _hosts(
             there for layer in layers for there in model.hosts(layer) if there.host == host]
         if not standing:
             continue
-        carried = {name for there in standing for name in there.values()}
+        carried = {name: value for there in reversed(standing) for name, value in there.values().items()}
         places = _places(standing)
         values = []
-        for value in VOCABULARY:
-            if value.host != host or value.name not in carried or value.name not in places:
+        for name in values_of(host):
+            if name not in carried or name not in places:
                 continue
-            by_layer = seen.get((host, value.name), {})
+            by_layer = seen.get((host, name), {})
             at_root = by_layer.get(None)
             shapes = [at_root if host == "model" else by_layer.get(layer) for layer in layers]
             sample = next((shape for shape in shapes if shape is not None), None)
+            value = carried[name]
             layout = value.layout
             values.append(ValueFacts(
-                name=value.name,
+                name=name,
                 layout=None if layout is None else layout.name,
                 dims=[] if layout is None else list(layout.dims),
                 role=value.role,
                 part=value.part,
-                location=str(places[value.name]),
-                where=_where(value.name, places[value.name]),
-                condition=_condition(support, expression, value.name),
+                location=str(places[name]),
+                where=_where(name, places[name]),
+                condition=_condition(support, expression, name, standing),
                 description=value.description,
                 shapes=[None if shape is None else list(shape.shape) for shape in shapes],
                 dtype=None if sample is None else sample.dtype,
                 writable=value.writable,
-                checked=(host, value.name) in sure,
+                checked=(host, name) in sure,
             ))
         classes = list(dict.fromkeys(type(there._module).__name__ for there in standing))
         found.append(HostFacts(name=host, host=expression, classes=classes, values=values))
     return found
 
 
-def _condition(support: dict[str, dict[str, dict[str, str | None]]], expression: str, name: str) -> str | None:
-    """Why some block, or the default load, has not got a value; ``None`` where every load has it."""
+def _condition(
+    support: dict[str, dict[str, dict[str, str | None]]], expression: str, name: str, standing: Sequence[StandardHost]
+) -> str | None:
+    """Why some block, the default load or some call has not got a value; ``None`` where every one has it."""
     lacking = support["eager"][expression].get(name)
     by_default = support["default"][expression].get(name)
     if lacking is None and by_default is not None:
         return f"the default load lacks it: {by_default}"
-    return lacking
+    return lacking or next((there.calls[name] for there in standing if name in there.calls), None)
 
 
-def _places(standing: list[StandardHost]) -> dict[str, Any]:
-    """Where each value is read, from the first host that serves it, else from the first that has a place for it."""
+def _places(standing: Sequence[StandardHost]) -> dict[str, Any]:
+    """Where each value is read, from the first host that serves it."""
     served: dict[str, Any] = {}
     for there in reversed(standing):
-        served |= {name: place for name, place in there.locations.items() if name not in there.withdrawn}
+        served |= {name: place for name, place in there.locations.items()
+                   if name not in there.withdrawn and name not in there.unconfirmed}
     return served
 
 
@@ -264,7 +340,7 @@ def _where(name: str, location: Any) -> str:
     return location.phrase()
 
 
-def _module_classes(model: StandardizedTransformer, kinds: list[Kind]) -> list[ModuleClass]:
+def _module_classes(model: StandardizedTransformer, kinds: Sequence[Kind]) -> list[ModuleClass]:
     found = {("model", type(model._module).__name__): type(model).__name__}
     for kind in kinds:
         for there in model.hosts(kind.blocks[0]):

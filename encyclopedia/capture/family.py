@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 import encyclopedia
-from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts, SnippetCheck, SourceLink, Versions
-from encyclopedia.families import docstring, family
+from encyclopedia.checkpoints import families_recorded
+from encyclopedia.facts import (
+    CheckpointFacts,
+    Failure,
+    FamilyFacts,
+    NotesFacts,
+    SnippetCheck,
+    SourceLink,
+    Versions,
+)
+from encyclopedia.families import docstring, family, has_module
 from encyclopedia.measure.records import read_measured
 from encyclopedia.quirks import QUIRKS
 
@@ -42,8 +51,10 @@ def gather_family(
         hue=declared.hue,
         quirks=[slug for slug in QUIRKS if slug in carried],
         reference=reference,
-        family_module=f"encyclopedia.families.{model_type}",
+        family_module=f"encyclopedia.families.{model_type}" if has_module(model_type) else "",
         docstring=docstring(model_type),
+        annotated=has_module(model_type),
+        failure=_failure(checkpoints, reference),
         sources=_sources(model_type),
         versions=installed_versions(),
         notes=notes,
@@ -52,15 +63,26 @@ def gather_family(
 
 
 def _sources(model_type: str) -> list[SourceLink]:
-    files = {
-        "family module": f"encyclopedia/families/{model_type}.py",
-        "its tests": f"tests/families/test_{model_type}.py",
-        "recorded checkpoints": f"encyclopedia/checkpoints/{model_type}.json",
-        "notes": f"site_src/notes/{model_type}.md",
-    }
+    files: dict[str, str] = {}
+    if has_module(model_type):
+        files |= {
+            "family module": f"encyclopedia/families/{model_type}.py",
+            "its tests": f"tests/families/test_{model_type}.py",
+            "notes": f"site_src/notes/{model_type}.md",
+        }
+    if model_type in families_recorded():
+        files["recorded checkpoints"] = f"encyclopedia/checkpoints/{model_type}.json"
     if read_measured(model_type):
         files["measured on real weights"] = f"encyclopedia/measured/{model_type}.json"
     return [SourceLink(label=label, path=path) for label, path in files.items()]
+
+
+def _failure(checkpoints: Sequence[CheckpointFacts], reference: str) -> Failure | None:
+    """Why no checkpoint is shown, where none is: what failed on the reference, else on the first."""
+    if any(checkpoint.available for checkpoint in checkpoints):
+        return None
+    failed = sorted(checkpoints, key=lambda checkpoint: checkpoint.id != reference)
+    return next((checkpoint.failure for checkpoint in failed if checkpoint.failure is not None), None)
 
 
 def _with_snippets(checkpoint: CheckpointFacts, notes: NotesFacts) -> CheckpointFacts:

@@ -12,14 +12,15 @@ import io
 import linecache
 import traceback
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from encyclopedia.capture.numbers import typed_numbers
 from encyclopedia.checkpoints import RecordedCheckpoint
-from encyclopedia.facts import FamilyFacts, NotesFacts, SnippetFacts
+from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts, SnippetFacts
+from encyclopedia.model.hosts import Unconfirmed
 from encyclopedia.model.transformer import StandardizedTransformer
 from encyclopedia.notes import NotesError, Snippet, snippets
 from encyclopedia.twin import prompt_for, twin_of
@@ -54,15 +55,27 @@ def check_notes(text: str, family: FamilyFacts, records: Sequence[RecordedCheckp
         NotesError: where an expression in the notes cannot be filled in, or a number of a config is typed in prose.
         BrokenSnippet: at the first block that fails.
     """
-    file = f"site_src/notes/{family.model_type}.md"
+    file = f"site_src/notes/{family.model_type if family.annotated else '_derived'}.md"
     for number in typed_numbers(text, family):
         raise NotesError(f"{file}:{number.line}: expected an expression for the number that is {number.keys[0]}, "
                          f"found {number.text} typed in the text")
-    return NotesFacts(snippets=run_snippets(snippets(text, family), records, family.reference, file))
+    available = {checkpoint.id: checkpoint for checkpoint in family.checkpoints if checkpoint.available}
+    unconfirmed = {name: _unconfirmed(checkpoint) for name, checkpoint in available.items()}
+    tried = [record for record in records if record.reason is not None or record.id in available]
+    return NotesFacts(snippets=run_snippets(snippets(text, family), tried, family.reference, file, unconfirmed))
+
+
+def _unconfirmed(checkpoint: CheckpointFacts) -> Unconfirmed:
+    """The values that a checkpoint's live model leaves out, by native class and host."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for value in checkpoint.unconfirmed:
+        found.setdefault((value.native, value.host), {})[value.name] = value.reason
+    return found
 
 
 def run_snippets(
-    blocks: Sequence[Snippet], records: Sequence[RecordedCheckpoint], reference: str, file: str
+    blocks: Sequence[Snippet], records: Sequence[RecordedCheckpoint], reference: str, file: str,
+    unconfirmed: Mapping[str, Unconfirmed] | None = None,
 ) -> list[SnippetFacts]:
     """Run ``blocks`` on the twin of each checkpoint they hold for.
 
@@ -71,6 +84,7 @@ def run_snippets(
         records: the family's recorded checkpoints; those with a reason not to be shown are passed over.
         reference: id of the family's reference.
         file: the notes' name in messages.
+        unconfirmed: by checkpoint, the values that its live model leaves out.
 
     Returns:
         For each block the checkpoints it ran on, or why it ran on none.
@@ -88,7 +102,7 @@ def run_snippets(
         chosen = [block for block, found, reason in zip(blocks, holds, reasons, strict=True)
                   if reason is None and checkpoint in found]
         if chosen:
-            _run_all(chosen, record, file)
+            _run_all(chosen, record, file, (unconfirmed or {}).get(checkpoint))
     return [
         SnippetFacts(line=block.line, ran_on=found if reason is None else [], reason=reason)
         for block, found, reason in zip(blocks, holds, reasons, strict=True)
@@ -140,10 +154,13 @@ def _is_tight(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, int | float) and value.value <= LOOSEST
 
 
-def _run_all(blocks: Sequence[Snippet], record: RecordedCheckpoint, file: str) -> None:
+def _run_all(
+    blocks: Sequence[Snippet], record: RecordedCheckpoint, file: str, unconfirmed: Unconfirmed | None
+) -> None:
     twin = twin_of(record)
+    model = StandardizedTransformer(twin, unconfirmed=unconfirmed)
     namespace: dict[str, Any] = {
-        "__name__": "notes", "model": StandardizedTransformer(twin), "prompt": prompt_for(twin), "torch": torch,
+        "__name__": "notes", "model": model, "prompt": prompt_for(twin), "torch": torch,
     }
     with torch.random.fork_rng():
         torch.manual_seed(SEED)

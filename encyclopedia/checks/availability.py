@@ -12,9 +12,9 @@ from encyclopedia.checks.claims import BrokenClaim, Ledger, said
 from encyclopedia.checks.reading import places_of, read_regardless
 from encyclopedia.model.envoys import StandardHost
 from encyclopedia.model.errors import Unavailable
-from encyclopedia.model.operations import calls_interface
 from encyclopedia.model.readings import Reading, read_all
 from encyclopedia.model.transformer import StandardizedTransformer
+from encyclopedia.structure.operations import calls_interface
 
 #: The advice in a reason: the argument of the load that changes it.
 _REMEDY = re.compile(r'load with (?P<argument>\w+)="(?P<choice>[^"]+)"')
@@ -54,6 +54,8 @@ def check_availability(
     counterparts = dict(zip(_keys(places), places_of(remedied, layers), strict=True)) if remedied is not None else {}
     for layer, host in places:
         for name, reason in StandardHost.support(host).items():
+            if name in host.later:
+                continue
             if reason is None and (layer, host.host, name) in read:
                 ledger.held("availability", host.host, name, f"{load} has it and reads it")
             elif reason is None:
@@ -62,7 +64,7 @@ def check_availability(
                 check_refused(host, layer, name, reason)
                 if name in host.withdrawn:
                     _check_withdrawn(model, input_ids, host, layer, name, reason, holds)
-                elif name in host.locations:
+                elif name in host.locations and name not in host.unconfirmed:
                     _check_condition(model, input_ids, host, layer, name, reason)
                     counterpart = counterparts.get((layer, host.host))
                     if counterpart is not None:
@@ -117,7 +119,7 @@ def _check_withdrawn(
     if holds is None or name not in host.locations:
         return
     found = read_regardless(model, input_ids, host, name)
-    if isinstance(found, torch.Tensor) and holds(Reading(layer, host.host, name, found)):
+    if isinstance(found, torch.Tensor) and holds(Reading(layer, host.host, name, found, host.layout_of(name))):
         raise BrokenClaim("availability", name, layer, f"no such value: {reason}",
                           f"it at {host.locations[name]}, as its name says")
 
@@ -160,7 +162,7 @@ def _not_read(
     """The claim that broke when not every value could be read."""
     for layer, host in places:
         for name, reason in StandardHost.support(host).items():
-            if reason is None and read_regardless(model, input_ids, host, name) is None:
+            if reason is None and name not in host.later and read_regardless(model, input_ids, host, name) is None:
                 return BrokenClaim("availability", name, layer, f"{load} to read it at {host.locations[name]}",
                                    said(error))
     return BrokenClaim("availability", None, None, f"every value that {load} offers to read", said(error))

@@ -34,7 +34,9 @@ class BrokenClaim(Exception):
         place = "the root" if block is None else f"block {block}"
         if stands_for is not None:
             place = f"block {stands_for} ({place} of its small twin)"
-        super().__init__(f"{sort} of {value or 'the block'} on {place}: expected {expected}, found {found}")
+        #: What was expected and what was found, without the place.
+        self.short = f"expected {expected}, found {found}"
+        super().__init__(f"{sort} of {value or 'the block'} on {place}: {self.short}")
 
     def on_twin_of(self, blocks: Sequence[int]) -> BrokenClaim:
         """The same, naming the checkpoint's own block; ``blocks`` are those the twin keeps, in order."""

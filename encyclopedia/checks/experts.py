@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from encyclopedia.model.operations import undecorated
+from encyclopedia.structure.operations import undecorated
 
 
 def one_slot_at_a_time(

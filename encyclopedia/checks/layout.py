@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,6 @@ import torch
 
 from encyclopedia.checks.claims import MASKED, BrokenClaim
 from encyclopedia.model.readings import Reading
-from encyclopedia.vocabulary import values_of
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Seen:
         return cls(tuple(value), None)
 
 
-def check_layout(reading: Reading, sizes: dict[str, int], batch: int, seq: int) -> None:
+def check_layout(reading: Reading, sizes: Mapping[str, int], batch: int, seq: int) -> None:
     """Check a reading against its layout: rank, sort of number, and each axis the size that its name has there.
 
     Args:
@@ -40,7 +40,7 @@ def check_layout(reading: Reading, sizes: dict[str, int], batch: int, seq: int) 
         BrokenClaim: naming the value, the block and the axis.
     """
     seen: Seen = reading.result
-    layout = values_of(reading.host)[reading.name].layout
+    layout = reading.layout
     if layout is None:
         return
 
@@ -71,7 +71,7 @@ def check_order(reading: Reading) -> bool:
     Raises:
         BrokenClaim: where a query sees a later key.
     """
-    layout = values_of(reading.host)[reading.name].layout
+    layout = reading.layout
     if layout is None or not {"query", "key"} <= set(layout.dims):
         return False
     tensor: torch.Tensor = reading.result

@@ -29,11 +29,15 @@ def check_mixing(model: StandardizedTransformer, input_ids: torch.Tensor, ledger
     """
     with dropping():
         readings = read_all(model, input_ids, torch.Tensor.clone, fake=False, names=_NAMES)
-    read = {(reading.layer, reading.name): reading.result for reading in readings}
+    read = {(reading.layer, reading.name): reading.result for reading in readings if reading.host == "self_attn"}
     for layer in sorted({reading.layer for reading in readings if reading.layer is not None}):
         if not all((layer, name) in read for name in _NAMES):
             continue
         pattern, values = read[layer, _PATTERN], read[layer, _VALUES]
+        if not values.shape[1] or pattern.shape[1] % values.shape[1]:
+            shapes = f"{values.shape[1]} for {pattern.shape[1]}"
+            raise BrokenClaim("meaning", f"self_attn.{_VALUES}", layer,
+                              "value heads that the query heads share evenly", shapes)
         repeated = values.repeat_interleave(pattern.shape[1] // values.shape[1], dim=1)
         expected, mixed = (pattern.to(values.dtype) @ repeated).transpose(1, 2), read[layer, _MIXED]
         error = difference(expected, mixed)

@@ -35,7 +35,7 @@ def read_or_blame(
     except Exception as error:
         for layer, host in places_of(model, range(model.num_layers) if layers is None else layers):
             for name, reason in StandardHost.support(host).items():
-                if reason is None:
+                if reason is None and name not in host.later:
                     _read_alone(model, input_ids, layer, host, name, fake)
         raise BrokenClaim("location", None, None, "all values to be read in one forward", said(error)) from error
 

@@ -10,19 +10,21 @@ from torch import nn
 
 from encyclopedia.checks.availability import check_availability
 from encyclopedia.checks.claims import BrokenClaim, Ledger
-from encyclopedia.checks.identity import CONTRIBUTIONS, BrokenIdentity, identity_of, measure_identity
+from encyclopedia.checks.identity import BrokenIdentity, identity_of, measure_identity
 from encyclopedia.checks.layout import Seen, check_layout, check_order
 from encyclopedia.checks.meaning import Root, check_meaning, check_value
 from encyclopedia.checks.mixing import check_mixing
-from encyclopedia.checks.native import record
 from encyclopedia.checks.reading import read_or_blame
+from encyclopedia.checks.recurrent import KernelRun, kernels_recorded
 from encyclopedia.checks.writing import check_writing, keep
 from encyclopedia.facts import ClaimFacts
 from encyclopedia.families import Family
-from encyclopedia.model.kinds import Kind, find_kinds, sizes_of
+from encyclopedia.model.hosts import Unconfirmed
 from encyclopedia.model.readings import Reading, Write
-from encyclopedia.model.structure import blocks_of
 from encyclopedia.model.transformer import StandardizedTransformer
+from encyclopedia.native import NativeRun, record
+from encyclopedia.structure.derive import structure_of
+from encyclopedia.structure.parts import CONTRIBUTIONS, Kind
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,17 @@ class Checked:
         model: the live model.
         input_ids: what it was run on, ``[batch, seq]``.
         kinds: its kinds of blocks.
+        native: the forward as plain hooks recorded it.
         claims: the claims that held.
-        identity_errors: the largest error of the identity on each kind's blocks.
+        identities: each kind's identity and its largest error on the kind's blocks, or ``None`` where there is none.
     """
 
     model: StandardizedTransformer
     input_ids: torch.Tensor
-    kinds: list[Kind]
+    kinds: tuple[Kind, ...]
+    native: NativeRun
     claims: list[ClaimFacts]
-    identity_errors: list[float]
+    identities: list[tuple[str, float] | None]
 
 
 def check_model(
@@ -51,6 +55,8 @@ def check_model(
     *,
     writing: bool = True,
     default: Callable[[], nn.Module] | None = None,
+    unconfirmed: Unconfirmed | None = None,
+    lenient: bool = False,
 ) -> Checked:
     """Check everything a page claims about ``module``.
 
@@ -60,43 +66,59 @@ def check_model(
         input_ids: ``[batch, seq]``, two prompts at least, so that no batch axis can hide.
         writing: check writing too, with a forward per value.
         default: builds the same model under the default load, for availability there.
+        unconfirmed: values that are not served.
+        lenient: of several recomputations of a value only the first, which shares nothing with its read, has to hold;
+            further ones are noted where they do.
 
     Raises:
         BrokenClaim: for the first claim that did not hold.
     """
     ledger = Ledger()
-    native = record(module, input_ids)
-    model = StandardizedTransformer(module)
-    kinds = find_kinds(list(blocks_of(module, model.stack)), module.config)
+    native, kernels = _recorded(module, input_ids)
+    withheld = unconfirmed or {}
+    model = StandardizedTransformer(module, unconfirmed=withheld)
+    kinds = model.structure.kinds
     layers = [kind.blocks[0] for kind in kinds]
     with torch.no_grad():
         readings = read_or_blame(model, input_ids, keep, fake=False)
         _check_layouts(model, kinds, readings, input_ids, ledger)
-        root = Root.of(module, model.stack, native, readings)
+        root = Root.of(module, model.structure, native, readings, kernels, lenient)
         check_availability(model, input_ids, "a load with eager attention", layers, ledger,
                            holds=lambda reading: _holds(root, family, model, kinds, reading, input_ids))
         check_meaning(root, family, readings, ledger)
         check_mixing(model, input_ids, ledger)
-        errors = [_check_identity(model, family, kind, input_ids, ledger) for kind in kinds]
+        identities = [_check_identity(model, family, kind, input_ids, ledger) for kind in kinds]
         if writing:
-            of_kinds = [reading for reading in readings if reading.layer is None or reading.layer in layers]
-            check_writing(model, input_ids, of_kinds, layers, ledger)
+            # A forward for every value: one prompt is enough to see what a write changes.
+            prompt = input_ids[:1]
+            check_writing(model, prompt, read_or_blame(model, prompt, keep, fake=False, layers=layers), layers, ledger)
             for kind in kinds:
-                _check_without_contributions(model, family, kind, input_ids, ledger)
+                _check_without_contributions(model, family, kind, prompt, ledger)
         if default is not None:
-            check_availability(StandardizedTransformer(default()), input_ids, "the default load", layers, ledger,
-                               remedied=model)
-    return Checked(model, input_ids, kinds, ledger.claims(), errors)
+            check_availability(StandardizedTransformer(default(), unconfirmed=withheld), input_ids,
+                               "the default load", layers, ledger, remedied=model)
+    return Checked(model, input_ids, kinds, native, ledger.claims(), identities)
+
+
+def _recorded(module: nn.Module, input_ids: torch.Tensor) -> tuple[NativeRun, dict[str, list[KernelRun]]]:
+    """A forward of the native model by plain hooks, and what the kernels of its recurrent mixers were called with."""
+    structure = structure_of(module)
+    mixers = [f"{structure.stack.layers}.{index}.{sublayer.name}" for kind in structure.kinds for index in kind.blocks
+              for sublayer in kind.sublayers if sublayer.host == "linear_attn"]
+    with kernels_recorded(module, mixers) as kernels:
+        return record(module, input_ids), kernels
 
 
 def _check_layouts(
-    model: StandardizedTransformer, kinds: list[Kind], readings: list[Reading], input_ids: torch.Tensor, ledger: Ledger
+    model: StandardizedTransformer, kinds: Sequence[Kind], readings: list[Reading], input_ids: torch.Tensor,
+    ledger: Ledger,
 ) -> None:
     batch, seq = input_ids.shape
     root = model.sizes()
-    sizes = {block: {**root, **sizes_of(kind, model.config)} for kind in kinds for block in kind.blocks}
+    sizes = {block: {**root, **kind.sizes} for kind in kinds for block in kind.blocks}
     for reading in readings:
-        own = root if reading.layer is None else sizes[reading.layer]
+        own = root if reading.layer is None else {
+            **sizes[reading.layer], **model.host_at(reading.layer, reading.host).axes}
         check_layout(replace(reading, result=Seen.of(reading.result)), own, batch, seq)
         ledger.held("layout", reading.host, reading.name, "each axis has the size that its name has there")
         if check_order(reading):
@@ -104,7 +126,7 @@ def _check_layouts(
 
 
 def _holds(
-    root: Root, family: Family, model: StandardizedTransformer, kinds: list[Kind], reading: Reading,
+    root: Root, family: Family, model: StandardizedTransformer, kinds: Sequence[Kind], reading: Reading,
     input_ids: torch.Tensor,
 ) -> bool:
     """Whether ``reading`` has the layout and the meaning of its value."""
@@ -119,26 +141,41 @@ def _holds(
 
 def _check_identity(
     model: StandardizedTransformer, family: Family, kind: Kind, input_ids: torch.Tensor, ledger: Ledger
-) -> float:
-    """The largest error of the identity over the kind's blocks."""
-    identity = identity_of(family, kind.sublayers)
+) -> tuple[str, float] | None:
+    """The kind's identity with its largest error over the kind's blocks, or ``None`` where it has none."""
+    identity = identity_of(family, kind)
+    if identity is None or not _can_be_read(model, kind, identity):
+        return None
     errors = []
     for layer in kind.blocks:
         errors.append(_measured(model, input_ids, identity, layer))
         ledger.held("identity", "layer", None, identity, errors[-1])
-    return max(errors)
+    return identity, max(errors)
+
+
+def _can_be_read(model: StandardizedTransformer, kind: Kind, identity: str) -> bool:
+    """Whether every standard value in the identity is served."""
+    for host in model.hosts(kind.blocks[0]):
+        wanted = {"layer": ("layer_input", "layer_output")}.get(host.host, (CONTRIBUTIONS.get(host.host, ""),))
+        named = host.host == "layer" or f"{host.host}.{wanted[0]}" in identity
+        if named and any(host.unavailable(name) is not None for name in wanted):
+            return False
+    return True
 
 
 def _check_without_contributions(
     model: StandardizedTransformer, family: Family, kind: Kind, input_ids: torch.Tensor, ledger: Ledger
 ) -> None:
     layer = kind.blocks[0]
+    identity = identity_of(family, kind)
+    if identity is None or not _can_be_read(model, kind, identity):
+        return
     for host in model.hosts(layer):
         contribution = CONTRIBUTIONS.get(host.host)
-        if contribution is None or host.unavailable(contribution) is not None:
+        if contribution is None or f"{host.host}.{contribution}" not in identity:
             continue
         zero = [Write(host, contribution, torch.zeros_like)]
-        error = _measured(model, input_ids, identity_of(family, kind.sublayers), layer, zero)
+        error = _measured(model, input_ids, identity, layer, zero)
         ledger.held("writing", host.host, contribution, "set to zero, it leaves the identity without its term", error)
 
 

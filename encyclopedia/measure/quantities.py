@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 
-from encyclopedia.checks.identity import identity_of, measure_identity
+from encyclopedia.checks.identity import BrokenIdentity, identity_of, measure_identity
 from encyclopedia.families import family
 from encyclopedia.model.readings import read_all
-from encyclopedia.model.structure import find_sublayers
 from encyclopedia.model.transformer import StandardizedTransformer
 
 PerBlock = list[int | float | None]
@@ -83,10 +82,10 @@ def identity_error(model: StandardizedTransformer, input_ids: torch.Tensor) -> P
         BrokenIdentity: where it does not hold.
     """
     declared = family(model.config.model_type)
-    return [
-        measure_identity(model, input_ids, identity_of(declared, find_sublayers(block._module)), index)
-        for index, block in enumerate(model.layers)
-    ]
+    identities = [identity_of(declared, model.structure.kind_of(index)) for index in range(model.num_layers)]
+    if None in identities:
+        raise BrokenIdentity("none is known for every block")
+    return [measure_identity(model, input_ids, str(identity), index) for index, identity in enumerate(identities)]
 
 
 def next_token(model: StandardizedTransformer, input_ids: torch.Tensor) -> str:

@@ -10,7 +10,7 @@ import torch
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from encyclopedia.location import Location
-from encyclopedia.model.operations import calls_interface, operations_of, undecorated
+from encyclopedia.structure.operations import calls_interface, operations_of, undecorated
 
 #: Reason for a value of the attention interior under another implementation than eager.
 NEEDS_EAGER = (

@@ -9,7 +9,3 @@ class Unavailable(Exception):
 
 class NoWeights(Exception):
     """A model without weights was asked to compute."""
-
-
-class UnknownStructure(Exception):
-    """A part of the model that the standard names need was not found."""

@@ -1,113 +1,150 @@
-"""Where each standard value is read, derived from the native modules."""
+"""Where each standard value is read, derived from the structure."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from torch import nn
 
 from encyclopedia.location import Location
-from encyclopedia.model.operations import operations_of, returns_tuple
-from encyclopedia.model.structure import DOWN_PROJECTIONS, OUTPUT_PROJECTIONS, Mixture, Sublayer, child_named
+from encyclopedia.structure.operations import operations_of
+from encyclopedia.structure.parts import CONTRIBUTIONS, Kind, Mixture, Sublayer
+from encyclopedia.structure.stack import Stack
 
 
-def root_locations() -> dict[str, str]:
-    """The root's values; the children are reached by their standard names."""
-    return {
+def root_locations(stack: Stack, names: Mapping[str, str]) -> dict[str, str]:
+    """The root's values.
+
+    Args:
+        stack: where the standard parts are.
+        names: by part, the name it is reached by.
+    """
+    found = {
         "logits": "output.logits",
-        "token_embeddings": "embed_tokens.output",
-        "final_norm_output": "norm.output",
-        "lm_head_output": "lm_head.output",
+        "token_embeddings": f"{names['embed_tokens']}.output",
+        "lm_head_output": f"{names['lm_head']}.output",
         "next_token_probs": "derived",
         "input_ids": "input",
         "attention_mask": "input",
         "input_size": "derived",
     }
-
-
-def own_output(module: nn.Module) -> str:
-    """The location of a module's own output tensor."""
-    return "output[0]" if returns_tuple(type(module).forward) else "output"
-
-
-def block_locations(block: nn.Module, sublayers: tuple[Sublayer, ...]) -> dict[str, str]:
-    """A block's values, from its sublayers and the norms around them."""
-    found = {"layer_input": "input", "layer_output": own_output(block)}
-    attention = next((sublayer for sublayer in sublayers if sublayer.host == "self_attn"), None)
-    mlp = next((sublayer for sublayer in sublayers if sublayer.host == "mlp"), None)
-    if attention is not None and attention.norm is not None:
-        found["attention_norm_output"] = f"{attention.norm}.output"
-    if mlp is not None:
-        found["mlp_input"] = f"{mlp.name}.input"
-        if mlp.norm is not None:
-            found["mlp_norm_output"] = f"{mlp.norm}.output"
-        if sublayers.index(mlp) > 0:
-            found["layer_mid"] = f"{mlp.norm}.input" if mlp.norm is not None else f"{mlp.name}.input"
+    if stack.norm is not None:
+        found["final_norm_output"] = f"{names['norm']}.output"
     return found
 
 
-def attention_locations(attention: nn.Module) -> dict[str, str]:
+def block_locations(kind: Kind) -> dict[str, str]:
+    """A block's values, from its sublayers and the norms around them."""
+    found = {"layer_input": "input", "layer_output": "output[0]" if kind.returns_tuple else "output"}
+    mixer = kind.sublayer("self_attn") or kind.sublayer("linear_attn")
+    mlp = kind.sublayer("mlp")
+    if mixer is not None and mixer.norm is not None:
+        found["attention_norm_output"] = f"{mixer.norm}.output"
+    if mlp is not None:
+        found["mlp_input"] = f"{mlp.first}.input"
+        if mlp.norm is not None:
+            found["mlp_norm_output"] = f"{mlp.norm}.output"
+    if kind.mid is not None:
+        found["layer_mid"] = kind.mid
+    return found
+
+
+def sublayer_locations(sublayer: Sublayer) -> dict[str, str]:
+    """The values of a sublayer's host."""
+    if sublayer.host == "self_attn":
+        return attention_locations(sublayer)
+    if sublayer.mixture is not None:
+        return mixture_locations(sublayer, sublayer.mixture)
+    if sublayer.host == "mlp":
+        return mlp_locations(sublayer)
+    return {CONTRIBUTIONS[sublayer.host]: sublayer.contribution}
+
+
+def entering(sublayer: Sublayer) -> str | None:
+    """Where the writing layer's input is read from the sublayer's host."""
+    if sublayer.projection is None:
+        return None
+    return f"{sublayer.projection}.input" if sublayer.projection else "input"
+
+
+def attention_locations(sublayer: Sublayer) -> dict[str, str]:
     """A softmax attention's values, the interior where its forward calls transformers' attention interface."""
-    found = {"attention_output": own_output(attention)}
-    projection = child_named(attention, OUTPUT_PROJECTIONS)
-    if projection is not None:
-        found["attention_premix"] = f"{projection}.input"
-    calls = [name for name in operations_of(type(attention).forward) if name.startswith("attention_interface_")]
+    found = {"attention_output": sublayer.contribution}
+    premix = entering(sublayer)
+    if premix is not None:
+        found["attention_premix"] = premix
+    holder = sublayer.module.get_submodule(sublayer.interior)
+    calls = [name for name in operations_of(type(holder).forward) if name.startswith("attention_interface_")]
     interface = next((name for name in reversed(calls) if name.rpartition("_")[2].isdigit()), None)
-    if interface is None:
+    eager = eager_attention(holder)
+    if interface is None or eager is None:
         return found
-    place = f"source.{interface}"
+    place = f"{sublayer.interior}.source.{interface}" if sublayer.interior else f"source.{interface}"
     found |= {
         "attention_queries": f"{place}.inputs[1]",
         "attention_keys": f"{place}.inputs[2]",
         "attention_values": f"{place}.inputs[3]",
         "attention_head_outputs": f"{place}.output[0]",
     }
-    inside = operations_of(eager_attention(attention))
+    return found | {name: f"{place}.source.{inside}" for name, inside in pattern_locations(eager).items()}
+
+
+def pattern_locations(eager: Callable) -> dict[str, str]:
+    """Scores and probabilities inside an eager attention function.
+
+    Scores are what enters the softmax. Where a column of sinks is put beside them first, they are the weights as last
+    bound before that.
+    """
+    inside = operations_of(eager)
     softmax = next((name for name in inside if "softmax" in name), None)
     dropout = next((name for name in inside if "dropout" in name), None)
+    found = {}
     if softmax is not None:
-        found["attention_scores"] = f"{place}.source.{softmax}.input"
+        before = inside[: inside.index(softmax)]
+        joined = next((place for place, name in enumerate(before) if name.startswith("torch_cat_")), None)
+        bound = [name for name in before[:joined] if name.startswith("attn_weights_")] if joined is not None else []
+        found["attention_scores"] = f"{bound[-1]}.output" if bound else f"{softmax}.input"
     if dropout is not None:
-        found["attention_probabilities"] = f"{place}.source.{dropout}.output"
+        found["attention_probabilities"] = f"{dropout}.output"
     return found
 
 
-def eager_attention(attention: nn.Module) -> Callable:
+def eager_attention(attention: nn.Module) -> Callable | None:
     """The eager attention function that this module's file passes to the interface."""
-    return vars(sys.modules[type(attention).__module__])["eager_attention_forward"]
+    return vars(sys.modules[type(attention).__module__]).get("eager_attention_forward")
 
 
-def mlp_locations(mlp: nn.Module) -> dict[str, str]:
+def mlp_locations(sublayer: Sublayer) -> dict[str, str]:
     """A dense MLP's values."""
-    found = {"mlp_output": own_output(mlp)}
-    activation = child_named(mlp, ("act_fn", "activation_fn", "act"))
-    down = child_named(mlp, DOWN_PROJECTIONS)
-    if activation is not None:
-        found["mlp_activation"] = f"{activation}.output"
-    if down is not None:
-        found["mlp_neurons"] = f"{down}.input"
+    found = {"mlp_output": sublayer.contribution}
+    if sublayer.activation is not None:
+        found["mlp_activation"] = sublayer.activation
+    neurons = entering(sublayer)
+    if neurons is not None:
+        found["mlp_neurons"] = neurons
     return found
 
 
-def mixture_locations(module: nn.Module, parts: Mixture) -> dict[str, str]:
+def mixture_locations(sublayer: Sublayer, parts: Mixture) -> dict[str, str]:
     """A mixture's values; the router is reached by its standard name."""
-    experts = module.get_submodule(parts.experts)
-    found = {"mlp_output": own_output(module), "routed_output": f"{parts.experts}.output"}
+    experts = sublayer.module.get_submodule(parts.experts)
+    found = {"mlp_output": sublayer.contribution, "routed_output": f"{parts.experts}.output"}
     if parts.shared is not None:
         found["shared_expert_output"] = f"{parts.shared}.output"
     arguments = [name for name in inspect.signature(_own_forward(experts)).parameters if name != "self"]
     for position, argument in enumerate(arguments):
-        if "index" in argument:
+        if "index" in argument or "indices" in argument:
             found["expert_indices"] = f"{parts.experts}.inputs[{position}]"
-        elif "weight" in argument:
+        elif "weight" in argument or "score" in argument:
             found["expert_weights"] = f"{parts.experts}.inputs[{position}]"
-    projection = next((name for name in operations_of(type(module.get_submodule(parts.router)).forward)
-                       if "linear" in name), None)
+    router = sublayer.module.get_submodule(parts.router)
+    projection = next((name for name in operations_of(type(router).forward) if "linear" in name), None)
     if projection is not None:
         found["router_logits"] = f"router.source.{projection}.output"
+    elif type(router) is nn.Linear:
+        found["router_logits"] = "router.output"
     dispatch = [name for name in operations_of(type(experts).forward) if name.startswith("experts_forward_")]
     if dispatch:
         found["expert_outputs"] = f"{parts.experts}.source.{dispatch[-1]}.source.weighted_out_view_0.output"

@@ -10,6 +10,7 @@ import torch
 
 from encyclopedia.model.envoys import StandardHost
 from encyclopedia.model.transformer import StandardizedTransformer
+from encyclopedia.vocabulary import Layout
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,14 @@ class Reading:
         host: the host's name, such as ``self_attn``.
         name: the value's name.
         result: what the reader made of it.
+        layout: the value's layout there; ``None`` for a plain Python value.
     """
 
     layer: int | None
     host: str
     name: str
     result: Any
+    layout: Layout | None
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def read_all(
     names: Iterable[str] | None = None,
     writes: Sequence[Write] = (),
 ) -> list[Reading]:
-    """Every available value of the root and of ``layers``, read in one forward.
+    """Every available value of the root and of ``layers``, read in one forward of a first call.
 
     Each value has a reader of its own, so they need not be asked for in the order the forward makes them; the result
     is in that order.
@@ -76,7 +79,7 @@ def read_all(
     for index in range(model.num_layers) if layers is None else layers:
         for host in model.hosts(index):
             for name, reason in host.support().items():
-                if reason is None and (wanted is None or name in wanted):
+                if reason is None and name not in host.later and (wanted is None or name in wanted):
                     places.setdefault((host.host, name), []).append((index, host))
     found: list[Reading] = []
     runner = model.scan if fake else model.trace
@@ -89,5 +92,5 @@ def read_all(
         for (host_name, name), stops in places.items():
             with tracer.invoke():
                 for layer, host in stops:
-                    found.append(Reading(layer, host_name, name, make(getattr(host, name))))
+                    found.append(Reading(layer, host_name, name, make(getattr(host, name)), host.layout_of(name)))
     return found

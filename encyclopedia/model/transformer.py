@@ -5,24 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from nnsight.modeling.mixins.meta import MetaDevice
 from nnsight.modeling.transformers import TransformersModel
 from torch._guards import detect_fake_mode
 from transformers import PreTrainedModel
 
 from encyclopedia.checkpoints import recorded
 from encyclopedia.families import family
-from encyclopedia.model.build import build_without_weights
+from encyclopedia.instantiate import build_without_weights
 from encyclopedia.model.envoys import StandardHost, carries
 from encyclopedia.model.errors import NoWeights
-from encyclopedia.model.hosts import standardize
+from encyclopedia.model.hosts import Unconfirmed, root_names, standardize
 from encyclopedia.model.locations import parse_all, root_locations
 from encyclopedia.model.rotary import settled_rotary
-from encyclopedia.model.structure import Stack, find_stack, without_weights
+from encyclopedia.structure.derive import structure_of
+from encyclopedia.structure.parts import Structure
+from encyclopedia.structure.sizes import stated
+from encyclopedia.structure.stack import Stack, without_weights
 from encyclopedia.vocabulary import HOSTS
 
 #: Config attributes behind the root's sizes.
 _SIZES = {
-    "num_layers": "num_hidden_layers",
     "hidden_size": "hidden_size",
     "num_heads": "num_attention_heads",
     "num_kv_heads": "num_key_value_heads",
@@ -54,6 +57,8 @@ class StandardizedTransformer(TransformersModel, StandardHost):
     Args:
         source: a hub id, a local folder, or a loaded transformers module.
         tokenizer: for a loaded module; without one, ``trace`` and ``scan`` take token ids.
+        unconfirmed: values not to serve because a run did not confirm them. Left out, a model whose family has no
+            module of its own is checked on its small twin first.
         **kwargs: passed on to nnsight and transformers, such as ``attn_implementation="eager"`` and ``dtype``.
 
     Raises:
@@ -62,10 +67,14 @@ class StandardizedTransformer(TransformersModel, StandardHost):
 
     host = "model"
 
-    def __init__(self, source: str | torch.nn.Module, *args: Any, tokenizer: Any = None, **kwargs: Any) -> None:
+    def __init__(self, source: str | torch.nn.Module, *args: Any, tokenizer: Any = None,
+                 unconfirmed: Unconfirmed | None = None, **kwargs: Any) -> None:
         kwargs.setdefault("task", "text-generation")
-        self.locations = parse_all(root_locations())
-        self._native_stack: Stack | None = None
+        self.locations = {}
+        self._structure: Structure | None = None
+        self._unconfirmed = unconfirmed
+        #: Batch size and sequence length of the running call.
+        self.tokens: tuple[int, int] | None = None
         # nnsight takes both maps before it has the module; `_learn` fills them as soon as there is one.
         self._host_classes: dict = {}
         self._standard_names: dict = {}
@@ -104,11 +113,30 @@ class StandardizedTransformer(TransformersModel, StandardHost):
         return {"tokenizer"}
 
     def _learn(self, module: PreTrainedModel) -> PreTrainedModel:
-        self._native_stack = find_stack(module, module.config)
-        standard = standardize(module, self._native_stack, family(module.config.model_type))
+        # nnsight builds a model that is not loaded yet under a mode that puts all tensors on meta; a twin computes.
+        with MetaDevice.real():
+            return self._learned(module)
+
+    def _learned(self, module: PreTrainedModel) -> PreTrainedModel:
+        self._structure = structure_of(module)
+        declared = family(module.config.model_type)
+        if self._unconfirmed is None:
+            # What confirms values wraps models itself.
+            from encyclopedia.checks.confirming import unconfirmed_of
+
+            self._unconfirmed = unconfirmed_of(module, declared)
+        standard = standardize(module, self._structure, declared, self._unconfirmed)
+        self.locations = parse_all(root_locations(self._structure.stack, root_names(module, self._structure.stack)))
+        self.unconfirmed = self._unconfirmed.get((type(module).__name__, "model"), {})
+        module.register_forward_pre_hook(self._remember_tokens, with_kwargs=True)
         self._host_classes.update(standard.host_classes)
         self._standard_names.update(standard.aliases)
         return module
+
+    def _remember_tokens(self, module: torch.nn.Module, arguments: tuple, keywords: dict) -> None:
+        ids = arguments[0] if arguments else keywords.get("input_ids")
+        given = keywords.get("inputs_embeds") if ids is None else ids
+        self.tokens = None if given is None else tuple(given.shape[:2])
 
     def interleave(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
         if detect_fake_mode() is not None:
@@ -121,30 +149,54 @@ class StandardizedTransformer(TransformersModel, StandardHost):
     @property
     def stack(self) -> Stack:
         """Native paths of the embedding, blocks, final norm and head."""
-        assert self._native_stack is not None
-        return self._native_stack
+        return self.structure.stack
+
+    @property
+    def structure(self) -> Structure:
+        """What the native model is made of."""
+        assert self._structure is not None
+        return self._structure
+
+    @property
+    def left_out(self) -> Unconfirmed:
+        """The values that are not served because no run confirmed them, by native class and host."""
+        return self._unconfirmed or {}
+
+    @property
+    def num_layers(self) -> int:
+        """How many blocks the stack has."""
+        return self.structure.depth
 
     @property
     def head_dim(self) -> int:
-        """Width of a value head, from the config."""
-        config = self.config
-        return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        """Width of a value head, from the first kind of block that has one."""
+        return self._size_of_blocks("head_dim")
 
     @property
     def qk_head_dim(self) -> int:
         """Width of a query or key head."""
-        return getattr(self.config, "qk_head_dim", None) or self.head_dim
+        return self._size_of_blocks("qk_head_dim")
+
+    def _size_of_blocks(self, name: str) -> int:
+        """A size that the config does not spell, from the first kind of block that has it."""
+        for kind in self.structure.kinds:
+            if name in kind.sizes:
+                return kind.sizes[name]
+        raise AttributeError(f"no block of {type(self._module).__name__} states its {name}")
 
     def __getattr__(self, name: str) -> Any:
         if name in _SIZES:
-            return getattr(self.config, _SIZES[name])
+            return stated(self.config, _SIZES[name])
         return super().__getattr__(name)
 
     def sizes(self) -> dict[str, int]:
         """The root's sizes by their standard names."""
-        return {name: getattr(self, name) for name in (
-            "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "qk_head_dim", "vocab_size",
-            "intermediate_size")}
+        names = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "qk_head_dim", "vocab_size",
+                 "intermediate_size")
+        blocks = {name: number for kind in reversed(self.structure.kinds) for name, number in kind.sizes.items()}
+        found = {name: getattr(self, name, None) for name in names}
+        stated = {name: number if isinstance(number, int) else blocks.get(name) for name, number in found.items()}
+        return {name: number for name, number in stated.items() if number is not None}
 
     def support(self, layer: int | None = None) -> dict[str, dict[str, str | None]]:  # type: ignore[override]
         """For each host and value: ``None``, or why this load has not got it.
@@ -174,8 +226,12 @@ class StandardizedTransformer(TransformersModel, StandardHost):
     def hosts(self, layer: int) -> list[StandardHost]:
         """The hosts of one block: the block itself, then its sublayers in forward order."""
         block = self.layers[layer]
-        sublayers = [getattr(block, name, None) for name in HOSTS if name not in ("model", "layer")]
-        return [block, *(host for host in sublayers if isinstance(host, StandardHost))]
+        sublayers = [(name, getattr(block, name, None)) for name in HOSTS if name not in ("model", "layer")]
+        return [block, *(host for name, host in sublayers if isinstance(host, StandardHost) and host.host == name)]
+
+    def host_at(self, layer: int, name: str) -> StandardHost:
+        """The host of block ``layer`` that is called ``name``."""
+        return next(host for host in self.hosts(layer) if host.host == name)
 
     def project_on_vocab(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """The logits that the final norm and the head make of a residual stream.
@@ -186,7 +242,8 @@ class StandardizedTransformer(TransformersModel, StandardHost):
         Returns:
             ``[..., vocab_size]``.
         """
-        return self.lm_head(self.norm(hidden_states))
+        head, norm = self.get(self.stack.lm_head), self.stack.norm
+        return head(hidden_states if norm is None else self.get(norm)(hidden_states))
 
     def __repr__(self) -> str:
         container = self.stack.container.partition(".")[0]

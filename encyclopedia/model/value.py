@@ -34,7 +34,7 @@ class StandardValue(eproperty):
         self.__doc__ = value.description
         self._preprocess = self._unpack
         self._postprocess = self._pack
-        if value.layout is HEAD_OUTPUTS or value.part is not None:
+        if value.layout is HEAD_OUTPUTS or value.part is not None or value.host == "linear_attn":
             # A reshape may copy, and an edit to the copy has to reach the model.
             self._transform = self._write_back
 
@@ -86,7 +86,7 @@ class StandardValue(eproperty):
         if getattr(value, "shape", None) != expected:
             found = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
             raise ValueError(f"{self.value.name} takes {self.value.layout}, here {list(expected)}, and got {found}")
-        return replace_selected(location, raw, obj.fold(value, held))
+        return replace_selected(location, raw, obj.fold(self.value, value, held))
 
 
 class NextTokenProbs(StandardValue):

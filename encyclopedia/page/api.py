@@ -14,6 +14,7 @@ from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, KindFact
 from encyclopedia.page.claims import HowChecked, address, how_checked
 from encyclopedia.page.printout import PrintoutView, printout_view
 from encyclopedia.page.ranges import blocks
+from encyclopedia.vocabulary import HOSTS
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,15 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Unconfirmed:
+    """Values of a native class that were left out, because no run confirmed them, and why."""
+
+    native: str
+    names: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
 class HostTable:
     """The values of one host."""
 
@@ -73,6 +83,7 @@ class HostTable:
     classes: tuple[str, ...]
     rows: tuple[ValueRow, ...]
     conditions: tuple[Condition, ...]
+    unconfirmed: tuple[Unconfirmed, ...]
 
 
 @dataclass(frozen=True)
@@ -145,6 +156,7 @@ class ApiView:
 
     checkpoint: str
     architecture: str | None
+    is_default: bool
     hosts: tuple[HostTable, ...]
     missing: tuple[Missing, ...]
     checked: int
@@ -156,17 +168,21 @@ class ApiView:
 
 def api_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> ApiView:
     """The section of ``checkpoint``, one of ``family``'s."""
-    tables = tuple(_table(host, checkpoint) for host in checkpoint.hosts)
+    standing = {host.name for host in checkpoint.hosts}
+    bare = [HostFacts(name=name, host=HOSTS.get(name, name), classes=[], values=[])
+            for name in dict.fromkeys(left.host for left in checkpoint.unconfirmed) if name not in standing]
+    tables = tuple(_table(host, checkpoint) for host in (*checkpoint.hosts, *bare))
     return ApiView(
         checkpoint=checkpoint.id,
         architecture=checkpoint.architecture,
+        is_default=checkpoint.is_default,
         hosts=tables,
         missing=tuple(_missing(checkpoint)),
         checked=sum(row.how is not None for table in tables for row in table.rows),
         total=sum(len(table.rows) for table in tables),
         claims=address(checkpoint.id),
         printout=printout_view(checkpoint),
-        config=_config(checkpoint),
+        config=config_view(checkpoint),
     )
 
 
@@ -181,7 +197,17 @@ def _table(host: HostFacts, checkpoint: CheckpointFacts) -> HostTable:
         classes=tuple(host.classes),
         rows=tuple(_row(value, host, checkpoint) for value in host.values),
         conditions=tuple(Condition(text, tuple(names)) for text, names in conditions.items()),
+        unconfirmed=unconfirmed(checkpoint, host.name),
     )
+
+
+def unconfirmed(checkpoint: CheckpointFacts, host: str) -> tuple[Unconfirmed, ...]:
+    """What was left out of a host's values, those with one reason together."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for left in checkpoint.unconfirmed:
+        if left.host == host:
+            names.setdefault((left.native, left.reason), []).append(left.name)
+    return tuple(Unconfirmed(native, tuple(found), reason.rstrip(".")) for (native, reason), found in names.items())
 
 
 def _row(value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts) -> ValueRow:
@@ -261,7 +287,8 @@ def _missing(checkpoint: CheckpointFacts) -> list[Missing]:
     return [Missing(host, tuple(names), reason) for (host, reason), names in names_by_reason.items()]
 
 
-def _config(checkpoint: CheckpointFacts) -> ConfigView:
+def config_view(checkpoint: CheckpointFacts) -> ConfigView:
+    """The config card of ``checkpoint``, which need not be one that is shown."""
     sources = list(dict.fromkeys(
         checkpoint.config_known_from[key] for key in checkpoint.config if key in checkpoint.config_known_from))
     recorded: list[ConfigRow] = []

@@ -10,6 +10,7 @@ from typing import Any
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, KindFacts
 from encyclopedia.page.cards import Card, cards_of
 from encyclopedia.page.claims import address
+from encyclopedia.page.course import STREAM, course, course_of
 from encyclopedia.page.diagram import HOST_ROLES, NARROW, WIDE, Drawing, draw
 from encyclopedia.page.hero import HeroView, SummaryView, hero_view, summary_view
 from encyclopedia.page.wording import counted, error
@@ -64,6 +65,8 @@ class KindView:
     caption: str
     #: Nodes whose value an ordinary load lacks.
     conditional: frozenset[str]
+    #: Whether the block's input is a term of the identity.
+    carried: bool = True
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,12 @@ def block_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> BlockView:
 
 def identity_claim(checkpoint: CheckpointFacts) -> str:
     """How the identity held, or an empty string where it was not measured."""
-    if checkpoint.checks is None:
+    if checkpoint.checks is None or not checkpoint.checks.identity.blocks:
         return ""
     blocks = counted(checkpoint.checks.identity.blocks, "block")
     largest = checkpoint.checks.identity.max_error
+    if largest is None:
+        return ""
     if largest == 0.0:
         return f"held exactly on {blocks} of the small model"
     return f"held on {blocks} of the small model, largest error {error(largest)}"
@@ -138,8 +143,14 @@ def _identity_href(checkpoint: CheckpointFacts) -> str | None:
 
 
 def identity_tokens(kind: KindFacts) -> tuple[Token, ...]:
-    """The identity in words, each with the part of the diagram it names."""
-    nodes = {"layers[i].input": ("stream", "stream.input"), "layer_output": ("stream", "stream.output")}
+    """The identity in words, each with the part of the diagram it names; none where there is no identity."""
+    if kind.identity is None:
+        return ()
+    nodes = {STREAM: ("stream", "stream.input"), "layer_output": ("stream", "stream.output")}
+    way = course(kind)
+    nodes |= {name: ("stream", f"contribution.{name}") for name in way.loose}
+    if way.scale is not None:
+        nodes[way.scale] = "stream", "gate.layer"
     for sublayer in kind.sublayers:
         host = sublayer.host
         nodes[f"{host}.{sublayer.contribution}"] = HOST_ROLES.get(host, "attention"), f"contribution.{host}"
@@ -178,22 +189,13 @@ def _looks(kinds: Sequence[KindFacts]) -> list[int]:
 
 def _kind(checkpoint: CheckpointFacts, index: int, look: int) -> KindView:
     kind = checkpoint.kinds[index]
-    parallel = _is_parallel(checkpoint, kind, index)
+    way = course_of(checkpoint, index)
     return KindView(
         index=index, label=kind.label, count=len(kind.blocks), look=look,
-        wide=draw(kind, WIDE, parallel=parallel), narrow=draw(kind, NARROW, parallel=parallel),
+        wide=draw(kind, WIDE, way), narrow=draw(kind, NARROW, way),
         identity=identity_tokens(kind), caption=f"Diagram of a block, {kind.label}",
-        conditional=conditional_nodes(checkpoint, kind),
+        conditional=conditional_nodes(checkpoint, kind), carried=way.carried,
     )
-
-
-def _is_parallel(checkpoint: CheckpointFacts, kind: KindFacts, index: int) -> bool:
-    """Whether nothing is added between the sublayers: there is no stream in the middle to read."""
-    if len(kind.sublayers) < 2:
-        return False
-    middle = [value.shapes[index] for host in checkpoint.hosts if host.name == "layer" for value in host.values
-              if value.name == "layer_mid" and index < len(value.shapes)]
-    return not any(shape is not None for shape in middle)
 
 
 def _opening(cards: Sequence[Card], kinds: Sequence[KindFacts], kind: int) -> Card:

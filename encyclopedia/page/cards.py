@@ -13,6 +13,7 @@ from typing import Any
 
 from encyclopedia.facts import CheckpointFacts, HostFacts, KindFacts, PartFacts, SublayerFacts, ValueFacts
 from encyclopedia.page.claims import NOT_CHECKED, how_checked
+from encyclopedia.page.course import Course, course_of
 from encyclopedia.page.diagram import HOST_ROLES
 from encyclopedia.page.tree import class_at
 from encyclopedia.page.wording import PART_TITLES, counted, sizes_of, title_of
@@ -121,13 +122,19 @@ class Here:
 def cards_of(checkpoint: CheckpointFacts) -> list[Card]:
     """Every card of an available checkpoint."""
     deck = Deck()
-    for index, kind in enumerate(checkpoint.kinds):
+    for index in range(len(checkpoint.kinds)):
         here = Here(checkpoint, index)
         for card in (*_strip(here), *_stream(here)):
             deck.add(card, index)
-        for position, sublayer in enumerate(kind.sublayers):
-            for card in _sublayer(here, sublayer, position):
+        way = course_of(checkpoint, index)
+        for position, sublayer in enumerate(way.sublayers):
+            for card in _sublayer(here, way, sublayer, position):
                 deck.add(card, index)
+        for position, name in enumerate(way.loose, start=len(way.sublayers)):
+            for card in _loose(here, way, name, position):
+                deck.add(card, index)
+        if way.scale is not None:
+            deck.add(_scale_card(here, way.scale), index)
     return deck.cards()
 
 
@@ -162,7 +169,7 @@ def _stream(here: Here) -> Iterator[Card]:
             yield here.card("layer", value, f"stream.{name}", "residual stream")
 
 
-def _sublayer(here: Here, sublayer: SublayerFacts, position: int) -> Iterator[Card]:
+def _sublayer(here: Here, way: Course, sublayer: SublayerFacts, position: int) -> Iterator[Card]:
     role, path, kind = HOST_ROLES.get(sublayer.host, "attention"), f"{BLOCK}.{sublayer.host}", here.kind
     host = here.host(sublayer.host)
     values = {value.name: value for value in (host.values if host else [])}
@@ -172,14 +179,13 @@ def _sublayer(here: Here, sublayer: SublayerFacts, position: int) -> Iterator[Ca
         f"{title_of(sublayer, kind.sizes)}{f' with {phrases}' if phrases else ''}.",
         rows=(*_module_rows(path, sublayer.class_name),
               Row("reads", _reads(sublayer)),
-              Row("adds", f"`{sublayer.contribution}`, to the residual stream"),
+              Row(*(("adds", f"`{sublayer.contribution}`, to the residual stream") if sublayer.host in way.stated
+                    else ("gives", f"`{sublayer.contribution}`"))),
               *([Row("holds", ", ".join(f"`{name}`" for name in sublayer.values))] if sublayer.values else [])))
-    for norm, reads, name in (
-        (sublayer.norm, "the residual stream", _norm_value(sublayer)),
-        (sublayer.post_norm, f"what `{sublayer.host}` returns", None),
-    ):
-        if norm is not None:
-            yield _norm_card(here, norm, reads, name)
+    if sublayer.norm is not None and _is_first_behind(way, position):
+        yield _norm_card(here, sublayer.norm, "the residual stream", _norm_value(sublayer))
+    if sublayer.post_norm is not None:
+        yield _norm_card(here, sublayer.post_norm, f"what `{sublayer.host}` returns", None)
     for name in sublayer.values:
         if name in values:
             yield here.card(sublayer.host, values[name], f"value.{sublayer.host}.{name}", "value")
@@ -188,13 +194,60 @@ def _sublayer(here: Here, sublayer: SublayerFacts, position: int) -> Iterator[Ca
     added = values.get(sublayer.contribution)
     if added is not None:
         yield here.card(sublayer.host, added, f"contribution.{sublayer.host}", "contribution",
-                        more=(Row("term of", f"`{kind.identity}`"),))
+                        more=(*_multiplied(way.factors.get(sublayer.host)), *_term_of(kind.identity)))
+    else:
+        yield Card(f"contribution.{sublayer.host}", "contribution", role, f"{path}.{sublayer.contribution}",
+                   "What the sublayer gives. No standard value is read here.")
     if sublayer.stream_gate is not None:
         yield Card(f"gate.{sublayer.host}", "gate on the stream", "stream", f"{BLOCK}.{sublayer.stream_gate}",
                    "A parameter of the block. The stream is multiplied by it before "
                    f"`{sublayer.contribution}` is added, so what earlier blocks wrote arrives rescaled.",
-                   rows=(Row("term of", f"`{kind.identity}`"),))
-    yield _add_card(here, sublayer, position)
+                   rows=_term_of(kind.identity))
+    term = f"`{sublayer.host}.{sublayer.contribution}`"
+    if sublayer.host not in way.stated:
+        said = f"Where {term} comes back to the stream; how it does is not stated, because no exact sum was found."
+    else:
+        carried = f"the stream, multiplied by `{sublayer.stream_gate}`" if sublayer.stream_gate else "the stream"
+        said = f"Adds {_times(term, way.factors.get(sublayer.host))} to {carried}."
+    yield _add_card(here, way, said, position)
+
+
+def _is_first_behind(way: Course, position: int) -> bool:
+    """Whether no earlier sublayer has the same norm in front of it."""
+    norms = [sublayer.norm for sublayer in way.sublayers]
+    return norms.index(norms[position]) == position
+
+
+def _loose(here: Here, way: Course, name: str, position: int) -> Iterator[Card]:
+    """The cards of a native module's output that is a term of the identity, and of its add."""
+    module, _, location = name.rpartition(".")
+    native = class_at(here.checkpoint.printout, ["layers", here.kind.blocks[0], *module.split(".")])
+    yield Card(f"contribution.{name}", "native output", "stream", f"{BLOCK}.{name}",
+               f"The {location} of a native module, added to the stream. It has no standard name.",
+               rows=(*_module_rows(f"{BLOCK}.{module}", native), *_multiplied(way.factors.get(name)),
+                     *_term_of(here.kind.identity)))
+    yield _add_card(here, way, f"Adds {_times(f'`{name}`', way.factors.get(name))} to the stream.", position)
+
+
+def _times(term: str, factor: str | None) -> str:
+    return term if factor is None else f"{term}, multiplied by `{factor}`,"
+
+
+def _scale_card(here: Here, scale: str) -> Card:
+    said = f"The whole sum is multiplied by `{scale}` before it leaves the block."
+    value = here.value("layer", "layer_output")
+    if value is None:
+        return Card("gate.layer", "gate on the stream", "stream", BLOCK, said, rows=_term_of(here.kind.identity))
+    return replace(here.card("layer", value, "gate.layer", "gate on the stream", more=_term_of(here.kind.identity)),
+                   description=f"{said} The product is `layer_output`.")
+
+
+def _multiplied(factor: str | None) -> tuple[Row, ...]:
+    return () if factor is None else (Row("times", f"`{factor}`, before it is added"),)
+
+
+def _term_of(identity: str | None) -> tuple[Row, ...]:
+    return () if identity is None else (Row("term of", f"`{identity}`"),)
 
 
 def _reads(sublayer: SublayerFacts) -> str:
@@ -206,15 +259,16 @@ def _norm_value(sublayer: SublayerFacts) -> str:
 
 
 def _norm_card(here: Here, norm: str, reads: str, name: str | None) -> Card:
-    native = class_at(here.checkpoint.printout, ["layers", here.kind.blocks[0], norm])
+    native = class_at(here.checkpoint.printout, ["layers", here.kind.blocks[0], *norm.split(".")])
+    is_norm = native is None or "norm" in native.lower()
     rows = (*_module_rows(f"{BLOCK}.{norm}", native), Row("reads", reads))
     value = here.value("layer", name) if name else None
     # The standard value is this norm's only where it is read at this norm.
     if value is not None and norm in value.location.split("."):
         return here.card("layer", value, f"norm.{norm}", "norm", role="norm", more=rows)
-    return Card(f"norm.{norm}", "norm", "norm", f"{BLOCK}.{norm}",
-                "A norm behind the sublayer: what it gives is added to the stream." if name is None
-                else "The norm in front of the sublayer.", rows=rows)
+    return Card(f"norm.{norm}", "norm" if is_norm else "module", "norm", f"{BLOCK}.{norm}",
+                f"A {'norm' if is_norm else 'module'} behind the sublayer: what it gives goes on to the stream."
+                if name is None else "The norm in front of the sublayer.", rows=rows)
 
 
 def _part_card(sublayer: SublayerFacts, part: PartFacts, role: str, path: str) -> Card:
@@ -229,18 +283,14 @@ def _part_card(sublayer: SublayerFacts, part: PartFacts, role: str, path: str) -
                       Row("holds", ", ".join(f"`{name}`" for name in part.values) or "no standard value")))
 
 
-def _add_card(here: Here, sublayer: SublayerFacts, position: int) -> Card:
-    last = position == len(here.kind.sublayers) - 1
-    name = "layer_output" if last else "layer_mid"
-    value = here.value("layer", name)
-    term = f"`{sublayer.host}.{sublayer.contribution}`"
-    carried = f"the stream, multiplied by `{sublayer.stream_gate}`" if sublayer.stream_gate else "the stream"
-    said = f"Adds {term} to {carried}."
-    rows = (Row("term of", f"`{here.kind.identity}`"),)
+def _add_card(here: Here, way: Course, said: str, position: int) -> Card:
+    name, identity = way.sum_after(position), here.kind.identity
+    value = here.value("layer", name) if name is not None else None
     if value is None:
-        return Card(f"add.{position}", "add", "stream", BLOCK, said, rows=rows)
-    return replace(here.card("layer", value, f"add.{position}", "add", more=rows),
-                   description=f"{said} The sum is `{name}`.")
+        return Card(f"add.{position}", "add", "stream", BLOCK, said, rows=_term_of(identity))
+    behind = f"The sum is `{name}`." if identity is not None else f"Behind it stands `{name}`."
+    return replace(here.card("layer", value, f"add.{position}", "add", more=_term_of(identity)),
+                   description=f"{said} {behind}")
 
 
 def _reach(host: str, location: str) -> str:

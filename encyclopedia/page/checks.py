@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from encyclopedia.facts import CheckpointFacts, ClaimFacts, FamilyFacts, SnippetFacts
 from encyclopedia.notes import fences
+from encyclopedia.page.api import Unconfirmed, unconfirmed
 from encyclopedia.page.claims import SORTS, Phrase, anchor, claims_by_sort, figure, phrases, snippets_run
 from encyclopedia.page.code import VALUE_ROLES
+from encyclopedia.page.derived import title_of
 from encyclopedia.page.module import source_file
 from encyclopedia.page.notes import Heading
 from encyclopedia.page.wording import counted, error
@@ -119,6 +121,7 @@ class CheckpointClaims:
         largest: the largest error among those that have one.
         twin: the twin in a few words, or an empty string.
         unchecked: values that the page shows and no run has confirmed.
+        left_out: by host, values that it does not show because no run confirmed them.
     """
 
     id: str
@@ -130,6 +133,7 @@ class CheckpointClaims:
     largest: str
     twin: str
     unchecked: tuple[str, ...]
+    left_out: tuple[tuple[str, tuple[Unconfirmed, ...]], ...]
     hosts: tuple[HostClaims, ...]
 
     @property
@@ -188,7 +192,7 @@ def checks_view(family: FamilyFacts, notes: str, headings: Sequence[Heading], fo
     source = next((source for source in family.sources if source.path.endswith(".md")), None)
     return ChecksView(
         model_type=family.model_type,
-        title=family.title,
+        title=title_of(family),
         sorts=EXPLAINED,
         recomputation=_power(RECOMPUTATION_TOLERANCE),
         identity=_power(IDENTITY_TOLERANCE),
@@ -221,6 +225,8 @@ def _checkpoint(checkpoint: CheckpointFacts, family: FamilyFacts) -> CheckpointC
         twin=f"twin of {counted(blocks, 'block')}" if blocks else "",
         unchecked=tuple(f"{host.host}.{value.name}" for host in checkpoint.hosts for value in host.values
                         if not value.checked),
+        left_out=tuple((HOSTS.get(name, name), unconfirmed(checkpoint, name))
+                       for name in dict.fromkeys(left.host for left in checkpoint.unconfirmed)),
         hosts=tuple(_hosts(checkpoint)),
     )
 

@@ -71,8 +71,11 @@ class Node:
     hit: Box | None = None
     #: A line that belongs to it: a stretch of the stream, the way of a contribution, the sign in a circle.
     line: str = ""
-    #: The circle inside a module in which a contribution is summed.
+    #: The point inside a module in which a contribution comes together, and whether it is a sum there.
     join: Box | None = None
+    sums: bool = False
+    #: Whether it is known exactly; what is not is drawn with dashes.
+    sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,10 @@ class Drawing:
     nodes: list[Node] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    #: The stretches of the stream that are no value.
+    between: str = ""
+    #: How many parallel streams there are, or ``None`` for the usual one.
+    streams: int | None = None
 
     @property
     def view_box(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
 from encyclopedia.page.claims import address, claims_by_sort
+from encyclopedia.page.derived import subtitle_of, title_of
 from encyclopedia.page.wording import amount, counted
 from encyclopedia.quirks import QUIRKS
 
@@ -45,7 +46,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class Option:
-    """A checkpoint in the selector."""
+    """A checkpoint in the selector; the class's own defaults have no owner and are named so."""
 
     id: str
     owner: str
@@ -65,30 +66,34 @@ class HeroView:
     subtitle: str
     chips: tuple[Chip, ...]
     options: tuple[Option, ...]
-    summary: SummaryView
+    #: ``None`` where no checkpoint is shown.
+    summary: SummaryView | None
+    #: Whether the page opens on the class's default config, no public checkpoint being recorded.
+    is_default: bool = False
 
     @property
-    def selected(self) -> Option:
-        """The reference checkpoint's option."""
-        return next(option for option in self.options if option.selected)
+    def selected(self) -> Option | None:
+        """The reference checkpoint's option, or ``None`` where there is none."""
+        return next((option for option in self.options if option.selected), None)
 
 
 def hero_view(family: FamilyFacts) -> HeroView:
     """The head of the family's page, with its reference checkpoint selected.
 
     Raises:
-        ValueError: where the reference is not among the checkpoints.
+        ValueError: where the reference is not among the checkpoints of a family that is shown.
     """
     reference = next((checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference), None)
-    if reference is None:
+    if reference is None and family.failure is None:
         raise ValueError(f"{family.model_type}: the reference {family.reference} is not among its checkpoints")
     return HeroView(
         model_type=family.model_type,
-        title=family.title,
-        subtitle=family.subtitle,
+        title=title_of(family),
+        subtitle=subtitle_of(family),
         chips=tuple(Chip(QUIRKS[slug].label, f"#quirk-{slug}", QUIRKS[slug].sentence) for slug in family.quirks),
         options=tuple(_option(checkpoint, family.reference) for checkpoint in family.checkpoints),
-        summary=summary_view(reference, family),
+        summary=None if reference is None or not reference.kinds else summary_view(reference, family),
+        is_default=reference is not None and reference.is_default,
     )
 
 
@@ -114,7 +119,7 @@ def summary_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> SummaryVie
 
 
 def _option(checkpoint: CheckpointFacts, reference: str) -> Option:
-    owner, slash, name = checkpoint.id.rpartition("/")
+    owner, slash, name = ("", "", "class defaults") if checkpoint.is_default else checkpoint.id.rpartition("/")
     if checkpoint.available:
         blocks = counted(sum(len(kind.blocks) for kind in checkpoint.kinds), "block")
         size = "" if checkpoint.parameters is None else f"{amount(checkpoint.parameters.total)} parameters, "

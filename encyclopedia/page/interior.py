@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 
 from encyclopedia.facts import EdgeFacts, PartFacts, SublayerFacts
 from encyclopedia.page.drawing import LINE, Edge, Mark, Node, Style, Text, cut, moved
 from encyclopedia.page.geometry import Box, Point
 from encyclopedia.page.layers import Arrangement, Flow, Item, Link, Spacing, arrange
 from encyclopedia.page.wording import PART_TITLES, part_sizes, short_names
+
+#: How many arrows two values have to share to be drawn through one point, and that point's room.
+SHARED = 3
+MEETING = 8.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class _Interior:
         self.short = short_names(sublayer.values)
         self.parts = [part for part in sublayer.parts if any(name in sublayer.values for name in part.values)]
         self.part_of = {name: part for part in self.parts for name in part.values}
+        #: By the two ends of an arrow, the key of the meeting point it goes through.
+        self.through = {} if self.parts else _meetings(_distinct(sublayer))
 
     def build(self) -> Interior | None:
         sublayer, style = self.sublayer, self.style
@@ -70,15 +77,36 @@ class _Interior:
         ending = [edge for edge in edges if edge.target == sublayer.contribution]
         sink = sublayer.contribution if ending else None
         if sink is not None:
-            joined = len(ending) > 1
-            items.append(Item(sink, 24 if joined else 0, 24 if joined else 0))
-        links = {(self._owner(edge.source), self._owner(edge.target)): edge for edge in edges}
-        outer = arrange(
-            items, [Link(source, target, edge.label) for (source, target), edge in links.items() if source != target],
-            self.flow, style.spacing, self.room, late=bool(self.parts), sink=sink)
+            size = 0.0 if len(ending) == 1 else 24.0 if self.parts else MEETING
+            items.append(Item(sink, size, size))
+        items += [Item(key, MEETING, MEETING) for key in dict.fromkeys(self.through.values())]
+        outer = arrange(items, self._links(edges), self.flow, style.spacing, self.room, late=bool(self.parts),
+                        sink=sink)
         if outer is None:
             return None
         return self._compose(outer, panels, edges, ending, sink)
+
+    def _links(self, edges: Sequence[EdgeFacts]) -> list[Link]:
+        found: dict[tuple[str, str], str | None] = {}
+        for edge in edges:
+            source, target = self._owner(edge.source), self._owner(edge.target)
+            meeting = self.through.get((edge.source, edge.target))
+            if meeting is not None:
+                found |= {(source, meeting): None, (meeting, target): edge.label}
+            elif source != target:
+                found[source, target] = edge.label
+        return [Link(source, target, label) for (source, target), label in found.items()]
+
+    def _route(self, outer: Arrangement, edge: EdgeFacts, places: dict[str, Box]) -> tuple[Point, ...]:
+        """The corners of an arrow between two items; none where it is not drawn."""
+        source, target = self._owner(edge.source), self._owner(edge.target)
+        meeting = self.through.get((edge.source, edge.target))
+        stops = [source, target] if meeting is None else [source, meeting, target]
+        if source == target or not all(pair in outer.links for pair in pairwise(stops)):
+            return ()
+        if meeting is None:
+            return tuple(outer.route(source, target, places[edge.source], places[edge.target]))
+        return (*outer.route(source, meeting), *outer.route(meeting, target))
 
     def _compose(
         self, outer: Arrangement, panels: dict[str, Arrangement], edges: list[EdgeFacts], ending: list[EdgeFacts],
@@ -98,14 +126,13 @@ class _Interior:
                     drawn.append(self._edge(edge, moved(inside.route(edge.source, edge.target), left, top)))
         leaving: tuple[Point, ...] = ()
         for edge in edges:
-            source, target = self._owner(edge.source), self._owner(edge.target)
-            if source == target or (source, target) not in outer.links:
-                continue
-            points = tuple(outer.route(source, target, places[edge.source], places[edge.target]))
-            if edge.target == sink and len(ending) == 1:
+            points = self._route(outer, edge, places)
+            if points and edge.target == sink and len(ending) == 1:
                 leaving = points
-            else:
+            elif points:
                 drawn.append(self._edge(edge, points))
+        marks += [Mark(outer.boxes[key].cx, outer.boxes[key].cy, self.role)
+                  for key in dict.fromkeys(self.through.values())]
         join = outer.boxes[sink] if sink is not None and len(ending) > 1 else None
         nodes = self._nodes(outer, places)
         if join is not None:
@@ -199,6 +226,20 @@ class _Interior:
         target = (f"contribution.{host}" if edge.target == self.sublayer.contribution
                   else f"value.{host}.{edge.target}")
         return Edge(f"value.{host}.{edge.source}", target, self.role, tuple(points))
+
+
+def _meetings(edges: Sequence[EdgeFacts]) -> dict[tuple[str, str], str]:
+    """Arrows that meet on their way: several values are each made from the same :data:`SHARED` or more others."""
+    sources: dict[str, list[str]] = {}
+    for edge in edges:
+        sources.setdefault(edge.target, []).append(edge.source)
+    through: dict[tuple[str, str], str] = {}
+    for one, other in combinations(sources, 2):
+        common = [name for name in sources[one] if name in sources[other]]
+        ends = [(name, target) for target in (one, other) for name in common]
+        if len(common) >= SHARED and not any(end in through for end in ends):
+            through |= dict.fromkeys(ends, f"meeting {one} {other}")
+    return through
 
 
 def _distinct(sublayer: SublayerFacts) -> list[EdgeFacts]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from encyclopedia.facts import FamilyFacts, SourceLink
+from encyclopedia.facts import CheckpointFacts, FamilyFacts, SourceLink
 from encyclopedia.page.code import CodeBlock
 from encyclopedia.page.notes import render_markdown
+from encyclopedia.vocabulary import HOSTS
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class ServedClass:
 class ModuleView:
     """The section for ``module.html.jinja``."""
 
-    path: str
+    #: The module's file, or ``None`` where the family declares nothing.
+    path: str | None
     docstring: tuple[Markup | CodeBlock, ...]
     sources: tuple[SourceView, ...]
     classes: tuple[ServedClass, ...]
@@ -45,11 +48,11 @@ class ModuleView:
 def module_view(family: FamilyFacts, folder: str) -> ModuleView:
     """The section of ``family``; ``folder`` is the address of its files' copies, without a slash at the end."""
     return ModuleView(
-        path=family.family_module.replace(".", "/") + ".py",
+        path=family.family_module.replace(".", "/") + ".py" if family.annotated else None,
         docstring=render_markdown(_markdown(family.docstring)),
         sources=tuple(SourceView(source.label, source.path, f"{folder}/{source_file(source)}")
                       for source in family.sources),
-        classes=tuple(_classes(family)),
+        classes=served_classes([checkpoint for checkpoint in family.checkpoints if checkpoint.available]),
     )
 
 
@@ -58,8 +61,8 @@ def source_file(source: SourceLink) -> str:
     return f"{source.path.rpartition('/')[2]}.txt"
 
 
-def _classes(family: FamilyFacts) -> list[ServedClass]:
-    shown = [checkpoint for checkpoint in family.checkpoints if checkpoint.available]
+def served_classes(shown: Sequence[CheckpointFacts]) -> tuple[ServedClass, ...]:
+    """The rows of the table of classes of the checkpoints ``shown``, in the order of their hosts."""
     expressions = {host.name: host.host for checkpoint in shown for host in checkpoint.hosts}
     found: dict[tuple[str, str, str], list[str]] = {}
     for checkpoint in shown:
@@ -67,9 +70,9 @@ def _classes(family: FamilyFacts) -> list[ServedClass]:
             found.setdefault((row.host, row.native, row.serves), []).append(checkpoint.id.rpartition("/")[2])
     order = list(expressions)
     rows = sorted(found.items(), key=lambda item: order.index(item[0][0]) if item[0][0] in order else len(order))
-    return [ServedClass(expressions.get(host, host), native, serves,
-                        ", ".join(names) if len(names) < len(shown) else None)
-            for (host, native, serves), names in rows]
+    return tuple(ServedClass(expressions.get(host, HOSTS.get(host, host)), native, serves,
+                             ", ".join(names) if len(names) < len(shown) else None)
+                 for (host, native, serves), names in rows)
 
 
 def _markdown(docstring: str) -> str:

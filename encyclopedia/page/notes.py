@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.notes import PYTHON, MeasuredNumber, NotesError, Snippet, fences, fill, python_blocks, snippets
 from encyclopedia.page.code import VALUE_ROLES, CodeBlock, code_block
+from encyclopedia.page.derived import KindOrder, orders_of
 from encyclopedia.quirks import QUIRKS, Quirk
 
 __all__ = ["NotesError", "NotesHtml", "Snippet", "python_blocks", "render_markdown", "render_notes"]
@@ -39,12 +40,14 @@ class NotesHtml:
         parts: the text in order: prose as HTML, code as blocks.
         headings: the notes' own headings of the first level.
         measured: the numbers measured on real weights, in the order of the text.
+        orders: the reference checkpoint's kinds of block in steps, for a family without notes.
     """
 
     quirks: tuple[Quirk, ...]
     parts: tuple[Markup | CodeBlock, ...]
     headings: tuple[Heading, ...]
     measured: tuple[MeasuredNumber, ...]
+    orders: tuple[KindOrder, ...] = ()
 
 
 # Marks from the private use area stand for what Markdown must leave alone until the page is put together.
@@ -71,7 +74,10 @@ def render_notes(markdown_text: str, family: FamilyFacts) -> NotesHtml:
     text = fill(markdown_text, family, mark)
     rendering = _Rendering(text, measured, _Statuses(snippets(markdown_text, family), family))
     parts, headings = rendering.render()
-    return NotesHtml(tuple(QUIRKS[slug] for slug in family.quirks), parts, headings, tuple(measured))
+    references = () if family.annotated else tuple(
+        checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
+    orders = tuple(order for checkpoint in references for order in orders_of(checkpoint))
+    return NotesHtml(tuple(QUIRKS[slug] for slug in family.quirks), parts, headings, tuple(measured), orders)
 
 
 def render_markdown(text: str) -> tuple[Markup | CodeBlock, ...]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from encyclopedia.facts import CheckpointFacts
+from encyclopedia.page.drawing import HOST_ROLES
 from encyclopedia.page.ranges import Span, ranges
 
 
@@ -188,11 +189,11 @@ _VALUE = re.compile(r"\((\w+)\)(?: -> (\w+ \[[^\]]*\]))?: (.*)")
 
 @dataclass(frozen=True)
 class _Reader:
-    """What is known about names: which role a module or a value has, and which host's table lists a value."""
+    """What is known about names: which role a module or a value has, and which values each host's table lists."""
 
     module_roles: Mapping[str, str]
     value_roles: Mapping[str, str]
-    value_hosts: Mapping[str, str] = field(default_factory=dict)
+    listed: frozenset[tuple[str, str]] = frozenset()
 
     def line(self, node: Node, path: str, role: str | None, *, opened: bool = True) -> Line:
         """``node`` as a line of the view; ``path`` and ``role`` are its parent's."""
@@ -230,9 +231,10 @@ class _Reader:
                     children=self.lines(node.children, path, role), open=opened)
 
     def _value(self, name: str, layout: str | None, description: str, *, path: str) -> Line:
-        host = self.value_hosts.get(name)
+        host = "layer" if path.endswith("]") else path.rpartition(".")[2]
         return Line("value", name, class_name=layout, rest=description, path=f"{path}.{name}",
-                    role=self.value_roles.get(name), anchor=f"value-{host}-{name}" if host else None)
+                    role=self.value_roles.get(name),
+                    anchor=f"value-{host}-{name}" if (host, name) in self.listed else None)
 
     def _module_role(self, name: str, native: str, inherited: str | None) -> str | None:
         if inherited:
@@ -252,11 +254,11 @@ def _reader(checkpoint: CheckpointFacts) -> _Reader:
     module_roles = {"embed_tokens": "stream", "lm_head": "stream", "norm": "norm"}
     for kind in checkpoint.kinds:
         for sublayer in kind.sublayers:
-            module_roles[sublayer.host] = "attention" if sublayer.sort == "attention" else "mlp"
+            module_roles[sublayer.host] = HOST_ROLES.get(sublayer.host, "attention")
             module_roles |= {norm: "norm" for norm in (sublayer.norm, sublayer.post_norm) if norm}
     values = [(host.name, value) for host in checkpoint.hosts for value in host.values]
     return _Reader(module_roles, {value.name: value.role for _, value in values},
-                   {value.name: host for host, value in values})
+                   frozenset((host, value.name) for host, value in values))
 
 
 def _arguments(text: str) -> str | None:

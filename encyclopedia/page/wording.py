@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from encyclopedia.facts import PartFacts, SublayerFacts
 
 #: What a sublayer is called, by its sort.
-TITLES = {"attention": "Attention", "mlp": "MLP", "mixture": "Mixture of experts"}
+TITLES = {"attention": "Attention", "recurrent": "Recurrent mixer", "mlp": "MLP", "mixture": "Mixture of experts"}
 #: What a mixture's panels are called.
 PART_TITLES = {"router": "router", "experts": "routed experts", "shared": "shared expert"}
 
@@ -36,7 +36,7 @@ def _unprefixed(name: str) -> str:
 def title_of(sublayer: SublayerFacts, sizes: Mapping[str, int]) -> str:
     """The headline of a sublayer's box."""
     if sublayer.host == "linear_attn":
-        return "Recurrent mixer"
+        return TITLES["recurrent"]
     if sublayer.host == "mlp" and "num_experts" in sizes:
         return TITLES["mixture"]
     return TITLES.get(sublayer.sort, sublayer.sort.capitalize())
@@ -46,6 +46,8 @@ def sizes_of(sublayer: SublayerFacts, sizes: Mapping[str, int]) -> list[str]:
     """The sizes of a sublayer as short phrases, such as ``48 heads over 8 kv × 128``."""
     if sublayer.host == "mlp":
         return _mixture_sizes(sublayer, sizes) if "num_experts" in sizes else _dense_sizes(sizes)
+    if sublayer.host == "linear_attn":
+        return _recurrent_sizes(sizes)
     if sublayer.sort != "attention" or "num_heads" not in sizes:
         return []
     heads, kv_heads = sizes["num_heads"], sizes.get("num_kv_heads", sizes["num_heads"])
@@ -55,6 +57,18 @@ def sizes_of(sublayer: SublayerFacts, sizes: Mapping[str, int]) -> list[str]:
         phrase += f" × {width}" if key_width in (None, width) else f" × {key_width} (values {width})"
     window = sizes.get("sliding_window")
     return [phrase] if window is None else [phrase, f"window {window}"]
+
+
+def _recurrent_sizes(sizes: Mapping[str, int]) -> list[str]:
+    """A state's sizes: heads with a matrix each, or channels with a vector each."""
+    heads, key_heads = sizes.get("heads"), sizes.get("key_heads")
+    widths = [str(sizes[name]) for name in ("key_dim", "value_dim") if name in sizes]
+    phrases = [] if heads is None else [f"{heads} heads" + (f" × {' × '.join(widths)}" if widths else "")]
+    if heads is not None and key_heads not in (None, heads):
+        phrases.append(f"{key_heads} key heads")
+    named = (("channels", "{} channels"), ("state_dim", "state {}"), ("groups", "{} groups"))
+    return phrases + [phrase.format(sizes[name]) for name, phrase in named if name in sizes and
+                      not (name == "groups" and sizes[name] == 1)]
 
 
 def _dense_sizes(sizes: Mapping[str, int]) -> list[str]:

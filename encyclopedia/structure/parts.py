@@ -1,28 +1,23 @@
-"""Finding the standard parts in a native model: container, stack, norms, sublayers, mixture.
-
-Works on the module tree alone, with or without weights.
-"""
+"""The parts that structure is told in: sublayers with their norms and contributions, mixtures, kinds of blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import nn
-from transformers import PreTrainedModel
 
-from encyclopedia.model.errors import UnknownStructure
-from encyclopedia.model.operations import called_children
+from encyclopedia.structure.stack import Stack
 
-OUTPUT_PROJECTIONS = ("o_proj", "out_proj", "dense", "c_proj", "wo")
-DOWN_PROJECTIONS = ("down_proj", "c_proj", "dense_4h_to_h", "fc2", "w2")
+#: The value each host adds to the stream.
+CONTRIBUTIONS = {"self_attn": "attention_output", "linear_attn": "attention_output", "mlp": "mlp_output"}
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """The parts of a mixture by native child name; ``shared`` is ``None`` where there is none."""
+    """The parts of a mixture by native path in it; ``shared`` is ``None`` where there is none."""
 
     router: str
     experts: str
@@ -30,169 +25,181 @@ class Mixture:
 
 
 @dataclass(frozen=True)
+class Term:
+    """One term of a block's identity.
+
+    Attributes:
+        path: the module of the block whose output it is.
+        location: the output's tensor, as read on that module.
+        factor: what multiplies it, as an expression over ``config`` and the block's own attributes, or ``None``.
+        host: the standard host whose contribution it is, or ``None``.
+    """
+
+    path: str
+    location: str
+    factor: str | None = None
+    host: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What is added: the contribution's standard name, or the module's own output."""
+        if self.host is not None:
+            return f"{self.host}.{CONTRIBUTIONS[self.host]}"
+        indexed = re.sub(r"[.]([0-9]+)", r"[\1]", self.path)
+        return f"{indexed}.{self.location}"
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What a block's output was measured to be the sum of.
+
+    Attributes:
+        stream: what multiplies the block's input, ``""`` for one, ``None`` where the input is not a term.
+        terms: the others, in forward order.
+    """
+
+    stream: str | None
+    terms: tuple[Term, ...]
+
+    @property
+    def common(self) -> str | None:
+        """What multiplies the whole sum, or ``None``."""
+        factors = {self.stream, *(term.factor for term in self.terms)}
+        return self.stream if len(factors) == 1 and self.stream else None
+
+    @property
+    def gates(self) -> tuple[str, str] | None:
+        """What multiplies the stream ahead of the first and of the second of two adds, or ``None``.
+
+        A stream that is gated twice carries the first term through the second gate.
+        """
+        if not self.stream or self.common or len(self.terms) != 2:
+            return None
+        first, second = self.terms
+        if second.factor is not None or first.factor is None:
+            return None
+        for before in self.stream.split(" * "):
+            if {f"{before} * {first.factor}", f"{first.factor} * {before}"} & {self.stream}:
+                return before, first.factor
+        return None
+
+    def factor(self, host: str) -> str | None:
+        """What multiplies the contribution of ``host`` before its own add, or ``None``."""
+        if self.common or self.gates:
+            return None
+        return next((term.factor for term in self.terms if term.host == host), None)
+
+    def __str__(self) -> str:
+        if self.gates is not None:
+            before, after = self.gates
+            first, second = self.terms
+            return f"{after} * ({before} * layers[i].input + {first.name}) + {second.name} == layer_output"
+        common = self.common
+        stream = [] if self.stream is None else [_times(None if common else self.stream, "layers[i].input")]
+        total = " + ".join([*stream, *(_times(None if common else term.factor, term.name) for term in self.terms)])
+        return f"{common} * ({total}) == layer_output" if common else f"{total} == layer_output"
+
+
+def _times(factor: str | None, name: str) -> str:
+    return f"{factor} * {name}" if factor else name
+
+
+@dataclass(frozen=True)
 class Sublayer:
     """One sublayer of a block.
 
     Attributes:
-        host: the standard host name, ``self_attn`` or ``mlp``.
-        name: its native child name.
-        module: the native module.
+        host: the standard host name: ``self_attn``, ``linear_attn`` or ``mlp``.
+        name: its native child name; of a sublayer that is loose layers of the block, the last of them.
+        first: the child its input enters; ``name`` itself but for loose layers.
+        module: the native module under ``name``.
         norm: native name of the norm in front of it, or ``None``.
         post_norm: native name of the norm behind it, or ``None``.
+        contribution: the location of what it adds to the stream, from its host.
+        projection: native path, from the module, of the layer that writes its output; ``""`` for the module itself,
+            ``None`` where none was found.
+        interior: path, from the module, of the one whose forward holds the attention's arithmetic; ``""`` for itself.
+        activation: location of the activation's output from the host, or ``None``.
         mixture: its parts where it is a mixture of experts.
     """
 
     host: str
     name: str
+    first: str
     module: nn.Module
     norm: str | None
     post_norm: str | None
+    contribution: str
+    projection: str | None
+    interior: str
+    activation: str | None
     mixture: Mixture | None
 
+    def on(self, block: nn.Module) -> Sublayer:
+        """The same sublayer of another block of its kind."""
+        return replace(self, module=block.get_submodule(self.name))
 
-@dataclass(frozen=True)
-class Stack:
-    """Where the model's standard parts are, as native paths from the causal model."""
-
-    container: str
-    embed_tokens: str
-    layers: str
-    norm: str
-    lm_head: str
+    @property
+    def writer(self) -> nn.Module | None:
+        """The layer that writes the sublayer's output."""
+        return None if self.projection is None else self.module.get_submodule(self.projection)
 
 
 @dataclass(frozen=True)
-class AttentionSizes:
-    """Head counts and widths of one attention module."""
+class Kind:
+    """Blocks that are alike.
 
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    qk_head_dim: int
-
-
-def find_stack(model: PreTrainedModel, config: Any) -> Stack:
-    """The model's container, embedding, blocks, final norm and head.
-
-    Raises:
-        UnknownStructure: naming the part that was not found.
+    Attributes:
+        blocks: their indices.
+        block: the first of them.
+        attention_type: as the config's ``layer_types`` spells it.
+        sublayers: its sublayers in forward order.
+        sum: what its output was measured to be the sum of, or ``None`` where no sum was exact.
+        streams: how many parallel streams the block carries, or ``None`` for the usual one.
+        mid: location, from the block, of the stream between its two sublayers, or ``None``.
+        returns_tuple: whether the block returns its stream in a tuple.
+        sizes: its own sizes by standard name.
+        switches: the flags that tell it from other kinds, by path and attribute.
     """
-    name = type(model).__name__
-    paths = {id(module): path for path, module in model.named_modules()}
 
-    def path_of(part: str, module: nn.Module | None) -> str:
-        if module is None or id(module) not in paths:
-            raise UnknownStructure(f"{name}: no {part} was found, so the standard names have nothing to stand on")
-        return paths[id(module)]
+    blocks: tuple[int, ...]
+    block: nn.Module
+    attention_type: str
+    sublayers: tuple[Sublayer, ...]
+    sum: Sum | None
+    streams: int | None
+    mid: str | None
+    returns_tuple: bool
+    sizes: Mapping[str, int]
+    switches: Mapping[str, bool | str]
 
-    embed_tokens = path_of("embedding", model.get_input_embeddings())
-    container_path = embed_tokens.rpartition(".")[0]
-    container = model.get_submodule(container_path)
-    depth = config.num_hidden_layers
-    stacks = [module for module in container.children() if isinstance(module, nn.ModuleList) and len(module) == depth]
-    norms = [module for module in container.children() if is_norm(module)]
-    return Stack(
-        container=container_path,
-        embed_tokens=embed_tokens,
-        layers=path_of(f"list of {depth} blocks", stacks[0] if stacks else None),
-        norm=path_of("final norm", norms[-1] if norms else None),
-        lm_head=path_of("head", model.get_output_embeddings()),
-    )
+    def sublayer(self, host: str) -> Sublayer | None:
+        """The sublayer that is ``host``, or ``None``."""
+        return next((found for found in self.sublayers if found.host == host), None)
 
 
-def is_norm(module: nn.Module) -> bool:
-    """Whether ``module`` is a normalisation layer, by its class's name."""
-    return "norm" in type(module).__name__.lower()
+@dataclass(frozen=True)
+class Structure:
+    """What a model is made of.
 
-
-def is_attention(module: nn.Module) -> bool:
-    """Whether ``module`` is a softmax attention, by its class's name."""
-    return type(module).__name__.endswith("Attention")
-
-
-def is_mlp(module: nn.Module) -> bool:
-    """Whether ``module`` stands in an MLP's place: a dense MLP or a mixture, by its class's name."""
-    return any(word in type(module).__name__.lower() for word in ("mlp", "moe", "feedforward", "ffn"))
-
-
-def find_sublayers(block: nn.Module) -> tuple[Sublayer, ...]:
-    """The sublayers of ``block`` in forward order, each with the norms around it.
-
-    The order in which the block's forward calls its children says which norm feeds what: of the norms between two
-    sublayers the last one feeds the second, unless the block starts with a sublayer, in which case every norm
-    stands behind one.
+    Attributes:
+        stack: native paths of its standard parts.
+        kinds: its kinds of blocks, in the order of their first block.
     """
-    children = dict(block.named_children())
-    calls = [name for name in called_children(block)
-             if is_norm(children[name]) or is_attention(children[name]) or is_mlp(children[name])]
-    places = [position for position, name in enumerate(calls) if not is_norm(children[name])]
-    if not places:
-        raise UnknownStructure(f"{type(block).__name__}: its forward calls no attention or MLP of its own")
-    starts_with_norm = places[0] > 0
-    found = []
-    for order, position in enumerate(places):
-        name = calls[position]
-        before = calls[places[order - 1] + 1 if order else 0: position]
-        after = calls[position + 1: places[order + 1] if order + 1 < len(places) else None]
-        feeding = before[-1:] if starts_with_norm else []
-        is_last = order + 1 == len(places)
-        behind = after if is_last or not starts_with_norm else after[:-1]
-        found.append(Sublayer(
-            host="self_attn" if is_attention(children[name]) else "mlp",
-            name=name,
-            module=children[name],
-            norm=feeding[0] if feeding else None,
-            post_norm=behind[0] if behind else None,
-            mixture=find_mixture(children[name]),
-        ))
-    return tuple(found)
 
+    stack: Stack
+    kinds: tuple[Kind, ...]
 
-def find_mixture(module: nn.Module) -> Mixture | None:
-    """The parts of ``module`` where it is a mixture of experts with a router and experts module, else ``None``."""
-    router = experts = shared = None
-    for name, child in module.named_children():
-        kind = type(child).__name__.lower()
-        if "shared" in name and is_mlp(child):
-            shared = name
-        elif "experts" in kind or name == "experts":
-            experts = name
-        elif "router" in kind or name in ("gate", "router"):
-            router = name
-    return Mixture(router, experts, shared) if router and experts else None
+    @property
+    def depth(self) -> int:
+        """How many blocks there are."""
+        return sum(len(kind.blocks) for kind in self.kinds)
 
+    def kind_of(self, index: int) -> Kind:
+        """The kind of block ``index``."""
+        return next(kind for kind in self.kinds if index in kind.blocks)
 
-def child_named(module: nn.Module, names: tuple[str, ...]) -> str | None:
-    """The first of ``names`` that is a child of ``module``."""
-    children = dict(module.named_children())
-    return next((name for name in names if name in children), None)
-
-
-def attention_sizes(attention: nn.Module, config: Any) -> AttentionSizes:
-    """Head counts and widths, read off the projections of this one module.
-
-    Raises:
-        UnknownStructure: where the projections that tell them are missing.
-    """
-    head_dim = getattr(attention, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    qk_head_dim = getattr(attention, "qk_head_dim", head_dim)
-    output = child_named(attention, OUTPUT_PROJECTIONS)
-    keys = child_named(attention, ("k_proj",))
-    if output is None or keys is None:
-        raise UnknownStructure(f"{type(attention).__name__}: no output or key projection to read head counts from")
-    num_heads = attention.get_submodule(output).in_features // head_dim
-    num_kv_heads = attention.get_submodule(keys).out_features // qk_head_dim
-    return AttentionSizes(num_heads, num_kv_heads, head_dim, qk_head_dim)
-
-
-def blocks_of(model: nn.Module, stack: Stack) -> Iterator[nn.Module]:
-    """The blocks of ``model`` in order."""
-    yield from model.get_submodule(stack.layers).children()
-
-
-def without_weights(module: nn.Module) -> bool:
-    """Whether every parameter of ``module`` is on the meta device, so that it cannot compute.
-
-    A model that keeps part of its weights elsewhere until they are needed has some of them there too, and computes.
-    """
-    return all(parameter.device == torch.device("meta") for parameter in module.parameters())
+    def sublayers(self, model: Any, index: int) -> tuple[Sublayer, ...]:
+        """The sublayers of block ``index`` of ``model``."""
+        block = model.get_submodule(f"{self.stack.layers}.{index}")
+        return tuple(sublayer.on(block) for sublayer in self.kind_of(index).sublayers)

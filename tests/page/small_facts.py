@@ -57,7 +57,7 @@ def sublayer(host: str, sort: str, contribution: str, values: list[str]) -> Subl
 def kind(blocks: list[int], label: str, **sizes: int) -> KindFacts:
     return KindFacts(
         blocks=blocks, label=label, attention_type="full_attention", modules={"layer": "Block"}, sizes=sizes,
-        identity="", identity_error=0.0,
+        identity="layers[i].input + self_attn.attention_output + mlp.mlp_output == layer_output", identity_error=0.0,
         sublayers=[sublayer("self_attn", "attention", "attention_output", ["attention_scores"]),
                    sublayer("mlp", "mlp", "mlp_output", [])])
 
@@ -83,8 +83,8 @@ def checkpoint(identifier: str = "maker/Tiny-1", **changes) -> CheckpointFacts:
         ],
         "module_classes": [ModuleClass(host="mlp", native="Dense", serves="Mlp")],
         "printout": ["TinyForCausalLM(", "  (layers): ModuleList(", "    (0-3): 4 x Block(",
-                     "      (mlp): Dense(in_features=<4>)",
-                     "      (mlp_output) -> Residual [batch seq hidden_size]: What it adds", "    )", "  )", ")"],
+                     "      (mlp): Dense(in_features=<4>", "        (mlp_output) -> Residual [batch seq hidden_size]: "
+                     "What it adds", "      )", "    )", "  )", ")"],
         "support": {"eager": {"model.layers[i].mlp": {"expert_outputs": "no experts module",
                                                       "expert_weights": "no experts module"}}, "default": {}},
         "claims": CLAIMS,

@@ -8,10 +8,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, IdentityCheck, KindFacts
 from encyclopedia.page.block import block_view, conditional_nodes, hero_view, identity_claim, identity_tokens
+from encyclopedia.page.environment import environment, inert
+from encyclopedia.page.render import render_family
 from encyclopedia.page.tree import class_at
 from encyclopedia.page.wording import amount, broken_name, error, short_names
 from tests.page.small_facts import checkpoint, family, value
@@ -66,30 +67,22 @@ def family_of(*checkpoints: CheckpointFacts) -> FamilyFacts:
 
 
 class Page(HTMLParser):
-    """Attributes of every element outside a ``<template>``, and text by element id-like attribute."""
+    """Attributes of every element; what a script element holds is text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.elements: list[dict[str, str | None]] = []
-        self.inside_template = 0
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if not self.inside_template:
-            self.elements.append({"tag": tag, **dict(attrs)})
-        self.inside_template += tag == "template"
-
-    def handle_endtag(self, tag: str) -> None:
-        self.inside_template -= tag == "template"
+        self.elements.append({"tag": tag, **dict(attrs)})
 
     def having(self, attribute: str) -> list[dict[str, str | None]]:
         return [element for element in self.elements if attribute in element]
 
 
 def render(name: str, **context: object) -> str:
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
-                              lstrip_blocks=True, undefined=StrictUndefined)
-    return environment.get_template(f"page/{name}.html.jinja").render(**context)
+    return environment(TEMPLATES).get_template(f"page/{name}.html.jinja").render(**context)
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +216,25 @@ def test_the_island_is_the_facts(facts: CheckpointFacts, html: str) -> None:
 def test_no_id_is_used_twice_in_a_section_that_may_be_on_a_page_many_times(html: str) -> None:
     assert {element["id"] for element in Page(html).having("id")} == {"the-block"}
     assert "style=" not in re.sub(r'style="--blocks: \d+"', "", html)
+
+
+def test_what_waits_for_a_script_is_text_of_the_page_and_comes_back_whole() -> None:
+    shown = [laguna_like(), laguna_like(id="maker/Tiny-2")]
+    page = render_family(family(checkpoints=shown), "", TEMPLATES)
+    mark = r'<script type="text/html" data-checkpoint-content="([^"]+)"[^>]*>(.*?)</script>'
+    waiting = re.findall(mark, page, re.DOTALL)
+    assert [name for name, _ in waiting] == ["maker/Tiny-2"]
+    parts = waiting[0][1].replace("<\\/script", "</script")
+    assert re.findall(r'<div data-region="(\w+)">', parts) == ["summary", "block", "api"]
+    assert parts.count("<script") == parts.count("</script>") == 2, "the other kind's diagram, and the facts"
+    assert render("block", block=block_view(shown[1], family_of(*shown))).strip() in parts
+    elements = Page(page).elements
+    assert sum(element.get("data-region") == "block" for element in elements) == 1
+
+
+def test_a_comment_is_not_kept_as_text() -> None:
+    with pytest.raises(ValueError, match="has an HTML comment"):
+        inert("<p><!-- x --></p>")
 
 
 def test_facts_cannot_break_out_of_the_page() -> None:

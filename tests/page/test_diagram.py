@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from encyclopedia.facts import EdgeFacts, KindFacts, PartFacts, SublayerFacts
+from encyclopedia.page.course import Course, course
 from encyclopedia.page.diagram import NARROW, WIDE, Drawing, Style, draw
+from encyclopedia.page.drawing import Node
 from encyclopedia.page.geometry import Box, number, polyline
 
 STYLES = pytest.mark.parametrize("style", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -69,9 +71,28 @@ def mixture(**more: object) -> SublayerFacts:
                     **{"sort": "mixture", "norm": "post_attention_layernorm", "parts": parts} | more)
 
 
+RECURRENT_VALUES = ("attention_queries", "attention_keys", "attention_values", "decays", "betas", "state_input",
+                    "attention_head_outputs", "state_output")
+
+
+def recurrent(*names: str, **more: object) -> SublayerFacts:
+    """A recurrent mixer with any of its values, each made from what there is of what makes it."""
+    names = names or RECURRENT_VALUES
+    written = [name for name in ("attention_keys", "attention_values", "decays", "betas", "state_input")
+               if name in names]
+    read = [*(["attention_queries"] if "attention_queries" in names else []), *written]
+    edges = [(name, "state_output", None) for name in written if "state_output" in names]
+    if "attention_head_outputs" in names:
+        edges += [(name, "attention_head_outputs", None) for name in read]
+        read = ["attention_head_outputs"]
+    edges += [(name, "attention_output", None) for name in read]
+    return sublayer("linear_attn", list(names), edges, **{"sort": "recurrent", "norm": "input_layernorm"} | more)
+
+
 def kind(*sublayers: SublayerFacts, **sizes: int) -> KindFacts:
+    terms = "".join(f" + {row.host}.{row.contribution}" for row in sublayers)
     return KindFacts(blocks=[0], label="full · dense MLP", attention_type="full_attention", modules={}, sizes=sizes,
-                     identity="layers[i].input == layer_output", identity_error=0.0, sublayers=list(sublayers))
+                     identity=f"layers[i].input{terms} == layer_output", identity_error=0.0, sublayers=list(sublayers))
 
 
 HEADS = {"num_heads": 64, "num_kv_heads": 8, "head_dim": 128, "qk_head_dim": 128, "sliding_window": 512}
@@ -85,6 +106,10 @@ KINDS = {
                             dense(norm=None, post_norm="post_feedforward_layernorm")),
     "four norms": kind(attention(post_norm="post_attention_layernorm"),
                        mixture(norm="pre_feedforward_layernorm", post_norm="post_feedforward_layernorm"), **EXPERTS),
+    "delta rule": kind(recurrent(), mixture(), **EXPERTS),
+    "scan": kind(recurrent("attention_queries", "attention_keys", "attention_values", "state_output"), channels=1536),
+    "state alone": kind(recurrent("state_input", "state_output", norm="norm")),
+    "three": kind(recurrent(), attention(), dense(norm="pre_ff_layernorm"), **HEADS, heads=80, state_dim=128),
     "no interior": kind(sublayer("linear_attn", [], []), dense()),
     "no scores": kind(sublayer("self_attn", ["attention_premix"], [("attention_premix", "attention_output", None)])),
     "nothing": kind(),
@@ -92,13 +117,14 @@ KINDS = {
 EVERY_KIND = pytest.mark.parametrize("facts", KINDS.values(), ids=list(KINDS))
 
 
-def check(facts: KindFacts, style: Style, *, parallel: bool = False) -> Drawing:
+def check(facts: KindFacts, style: Style, way: Course | None = None) -> Drawing:
     """Everything that holds of any drawing."""
-    drawing = draw(facts, style, parallel=parallel)
+    way = way or course(facts, mid=len(facts.sublayers) == 2)
+    drawing = draw(facts, style, way)
     page = Box(0, 0, drawing.width, drawing.height)
     by_id = {node.id: node for node in drawing.nodes}
     assert len(by_id) == len(drawing.nodes), "every id once in a layout"
-    assert list(by_id) == forward_order(facts, parallel=parallel)
+    assert list(by_id) == forward_order(way)
     for node in drawing.nodes:
         assert page.encloses(node.box), node.id
         assert node.hit is None or node.box.encloses(node.hit), node.id
@@ -133,30 +159,34 @@ def check_nesting(facts: KindFacts, drawing: Drawing) -> None:
                 assert panel.encloses(box) if name in part.values else not panel.overlaps(box)
 
 
-def forward_order(facts: KindFacts, *, parallel: bool = False) -> list[str]:
+def forward_order(way: Course) -> list[str]:
     """The nodes of a kind in the order in which a forward computes them."""
-    order, seen, returns = ["stream.input"], set[str](), []
-    for index, row in enumerate(facts.sublayers):
-        if row.norm is not None and row.norm not in seen:
-            seen.add(row.norm)
-            order.append(f"norm.{row.norm}")
-        order.append(f"sublayer.{row.host}")
-        opened = set()
-        for name in row.values:
-            part = next((part for part in row.parts if name in part.values), None)
-            if part is not None and part.name not in opened:
-                opened.add(part.name)
-                order.append(f"part.{row.host}.{part.name}")
-            order.append(f"value.{row.host}.{name}")
-        back = [f"norm.{row.post_norm}"] if row.post_norm else []
-        back += [f"contribution.{row.host}", *([f"gate.{row.host}"] if row.stream_gate else []), f"add.{index}"]
-        if index == 0 and len(facts.sublayers) == 2 and not parallel:
-            back.append("stream.mid")
-        if parallel:
-            returns += back
-        else:
-            order += back
-    return [*order, *returns, "stream.output"]
+    order, seen, adds = ["stream.input"], set[str](), itertools.count()
+    for index, together in enumerate(way.rows):
+        returns = []
+        for row in together:
+            if row.norm is not None and row.norm not in seen:
+                seen.add(row.norm)
+                order.append(f"norm.{row.norm}")
+            order.append(f"sublayer.{row.host}")
+            opened = set()
+            for name in row.values:
+                part = next((part for part in row.parts if name in part.values), None)
+                if part is not None and part.name not in opened:
+                    opened.add(part.name)
+                    order.append(f"part.{row.host}.{part.name}")
+                order.append(f"value.{row.host}.{name}")
+            returns += [f"norm.{row.post_norm}"] if row.post_norm else []
+            returns += [f"contribution.{row.host}", *([f"gate.{row.host}"] if row.stream_gate else []),
+                        f"add.{next(adds)}"]
+        order += returns
+        if way.mid and index == 0:
+            order.append("stream.mid")
+    for name in way.loose:
+        order += [f"contribution.{name}", f"add.{next(adds)}"]
+    if way.scale is not None:
+        order.append("gate.layer")
+    return [*order, "stream.output"]
 
 
 @STYLES
@@ -169,7 +199,8 @@ def test_kinds_like_those_of_families(facts: KindFacts, style: Style) -> None:
 @pytest.mark.parametrize("shared_norm", [False, True])
 def test_parallel_sublayers_read_the_stream_before_it_is_added_to(style: Style, shared_norm: bool) -> None:
     second = dense(norm="input_layernorm") if shared_norm else dense()
-    drawing = check(kind(attention(), second), style, parallel=True)
+    facts = kind(attention(), second)
+    drawing = check(facts, style, course(facts, parallel=True))
     boxes = {node.id: node.box for node in drawing.nodes}
     assert boxes["add.0"].y > boxes["sublayer.mlp"].bottom
     assert not any(edge.source == "stream.mid" for edge in drawing.edges)
@@ -186,6 +217,77 @@ def test_attention_runs_from_left_to_right_in_the_order_of_the_data() -> None:
 def test_arrows_carry_the_operation_once() -> None:
     words = [mark.text for mark in draw(KINDS["laguna dense"], WIDE).marks if mark.text]
     assert words == ["q · k", "softmax", "gate"]
+
+
+def drawn(name: str, style: Style = WIDE) -> dict[str, Node]:
+    return {node.id: node for node in draw(KINDS[name], style).nodes}
+
+
+def test_a_recurrence_reads_from_left_to_right_and_its_arrows_meet_in_one_point() -> None:
+    drawing = draw(KINDS["delta rule"], WIDE)
+    boxes = {node.id.removeprefix("value.linear_attn."): node.box for node in drawing.nodes}
+    assert max(boxes[name].right for name in RECURRENT_VALUES[:6]) < boxes["attention_head_outputs"].x
+    arrows = {(edge.source, edge.target): edge.points for edge in drawing.edges}
+    written = [arrows[f"value.linear_attn.{name}", f"value.linear_attn.{target}"] for name in RECURRENT_VALUES[1:6]
+               for target in ("state_output", "attention_head_outputs")]
+    [meeting] = [mark for mark in drawing.marks if not mark.text and mark.x > boxes["attention_keys"].right
+                 and mark.role == "attention"]
+    assert all(any(y == meeting.y and x <= meeting.x for x, y in points) for points in written)
+    queries = arrows["value.linear_attn.attention_queries", "value.linear_attn.attention_head_outputs"]
+    assert all(y != meeting.y for _, y in queries), "what reads the state is not written into it"
+
+
+def test_what_is_made_of_several_values_is_a_sum_in_a_mixture_only() -> None:
+    scan, routed = drawn("scan")["contribution.linear_attn"], drawn("laguna mixture")["contribution.mlp"]
+    assert scan.join is not None
+    assert not scan.sums
+    assert routed.sums
+
+
+def test_three_sublayers_the_first_two_of_which_share_a_norm() -> None:
+    nodes, way = drawn("three"), course(KINDS["three"])
+    assert [[row.host for row in together] for together in way.rows] == [["linear_attn", "self_attn"], ["mlp"]]
+    assert nodes["sublayer.self_attn"].box.bottom < nodes["add.0"].box.y < nodes["add.1"].box.y
+    assert nodes["add.1"].box.bottom < nodes["sublayer.mlp"].box.y < nodes["add.2"].box.y
+    words = {host: nodes[f"contribution.{host}"].texts[0].text for host in ("linear_attn", "self_attn", "mlp")}
+    assert words == {"linear_attn": "linear_attn.attention_output", "self_attn": "self_attn.attention_output",
+                     "mlp": "mlp_output"}
+
+
+@STYLES
+def test_factors_and_native_outputs_of_an_identity_are_drawn(style: Style) -> None:
+    identity = ("layers[i].input + layers[i].residual_multiplier * self_attn.attention_output + mlp.mlp_output"
+                " + config.scale * shared_mlp.output == layer_output")
+    facts = kind(attention(), dense()).model_copy(update={"identity": identity})
+    nodes = {node.id: node for node in check(facts, style).nodes}
+    words = {name: [text.text for text in nodes[f"contribution.{name}"].texts]
+             for name in ("self_attn", "mlp", "shared_mlp.output")}
+    assert words == {"self_attn": ["attention_output", "× residual_multiplier"], "mlp": ["mlp_output"],
+                     "shared_mlp.output": ["shared_mlp.output", "× scale"]}
+    assert nodes["add.2"].box.y > nodes["add.1"].box.bottom
+
+
+@STYLES
+def test_without_an_identity_no_add_is_sure_and_no_factor_is_drawn(style: Style) -> None:
+    facts = kind(attention(), mixture()).model_copy(update={"identity": None})
+    nodes = {node.id: node for node in check(facts, style).nodes}
+    doubtful = {name for name, node in nodes.items() if not node.sure}
+    assert doubtful == {"contribution.self_attn", "add.0", "contribution.mlp", "add.1"}
+    assert [text.text for text in nodes["contribution.mlp"].texts] == ["mlp_output"]
+
+
+def test_a_sum_without_the_stream_says_so() -> None:
+    facts = kind(recurrent()).model_copy(update={
+        "identity": "linear_attn.attention_output + post_mlp_convolution.output == layer_output"})
+    doubtful = {node.id for node in check(facts, WIDE).nodes if not node.sure}
+    assert doubtful == {"stream.input"}
+
+
+def test_several_streams_are_drawn_as_such() -> None:
+    facts = kind(attention(), mixture(), streams=4)
+    drawing = check(facts, WIDE, course(facts, streams=4))
+    assert drawing.streams == 4
+    assert [node.texts[0].after for node in drawing.nodes if node.shape == "stream"] == ["× 4 streams"] * 2
 
 
 def test_a_mixture_is_summed_inside_its_module() -> None:
@@ -256,7 +358,7 @@ def sublayers(draw_from: st.DrawFn, host: str) -> SublayerFacts:
                  for name, inside in pieces.items() if inside]
     return sublayer(
         host, values, [(source, target, draw_from(labels)) for source, target in chosen], parts=parts,
-        norm=draw_from(st.sampled_from([None, f"{host}_norm", f"pre_{host}_layernorm"])),
+        norm=draw_from(st.sampled_from([None, "norm", f"{host}_norm", f"pre_{host}_layernorm"])),
         post_norm=draw_from(st.sampled_from([None, f"post_{host}_layernorm"])),
         stream_gate=draw_from(st.sampled_from([None, f"{host}_residual"])))
 
@@ -265,11 +367,17 @@ def sublayers(draw_from: st.DrawFn, host: str) -> SublayerFacts:
 def kinds(draw_from: st.DrawFn) -> KindFacts:
     hosts = draw_from(st.lists(st.sampled_from(["self_attn", "linear_attn", "mlp"]), min_size=1, unique=True))
     sizes = draw_from(st.sampled_from([{}, HEADS, EXPERTS, HEADS | EXPERTS]))
-    return kind(*(draw_from(sublayers(host)) for host in hosts), **sizes)
+    facts = kind(*(draw_from(sublayers(host)) for host in hosts), **sizes)
+    own = f" + {' + '.join(f'{row.host}.{row.contribution}' for row in facts.sublayers)}"
+    scaled = own.replace(" + ", " + layers[i].multiplier * ")
+    return facts.model_copy(update={"identity": draw_from(st.sampled_from([
+        None, facts.identity, f"layers[i].input{scaled} + config.scale * shared_mlp.output[0] == layer_output",
+        f"post.output{own} == layer_output",
+        f"layer_scalar * (layers[i].input{own} + post.output) == layer_output"]))})
 
 
 @STYLES
-@given(facts=kinds(), parallel=st.booleans())
+@given(facts=kinds(), parallel=st.booleans(), mid=st.booleans())
 @settings(max_examples=80, deadline=None)
-def test_generated_kinds(style: Style, facts: KindFacts, parallel: bool) -> None:
-    check(facts, style, parallel=parallel and len(facts.sublayers) > 1)
+def test_generated_kinds(style: Style, facts: KindFacts, parallel: bool, mid: bool) -> None:
+    check(facts, style, course(facts, parallel=parallel, mid=mid and not parallel))

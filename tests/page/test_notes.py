@@ -136,5 +136,10 @@ def test_the_first_level_is_a_third_heading(mark):
     assert '<h4 id="note-two">' in page
 
 
-def test_empty_notes_show_the_quirks():
-    assert 'id="quirk-output-gate"' in html("")
+def test_empty_notes_show_the_quirks_and_the_block_in_order():
+    page = html("")
+    assert 'id="quirk-output-gate"' in page
+    assert "Nobody has written notes" in page
+    assert ("<li><code>self_attn</code> (attention, 2 heads × 8) reads the stream through <code>input_layernorm</code> "
+            "and adds <code>attention_output</code> to the stream.</li>") in page
+    assert "Nobody has written notes" not in html("## A\n")

@@ -1,67 +1,68 @@
-"""Which quirks a checkpoint carries, found in its modules, its config and its small twin."""
+"""Which quirks a checkpoint carries, measured on its small twin and read off its full-size modules and its config.
+
+A detector per quirk, in a module per part of the model. Each looks at the :class:`Evidence` and says whether the
+checkpoint carries its quirk; what a model lacks it does not carry.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
 
-import torch
+from torch import nn
 
+from encyclopedia.capture.quirks import (
+    attention,
+    ends,
+    heads,
+    mixture,
+    neurons,
+    norms,
+    positions,
+    projections,
+    recurrence,
+    stream,
+    visible,
+    weights,
+)
+from encyclopedia.capture.quirks.evidence import Evidence
 from encyclopedia.families import Family
-from encyclopedia.model.kinds import Kind
-from encyclopedia.model.readings import read_all
-from encyclopedia.model.transformer import StandardizedTransformer
+from encyclopedia.native import NativeRun
 from encyclopedia.quirks import QUIRKS
+from encyclopedia.structure.parts import Structure
+
+__all__ = ["DETECTORS", "Evidence", "find_quirks"]
+
+Detector = Callable[[Evidence], bool]
+
+#: The detector of every quirk that a model can show; a quirk without one is a family's to declare.
+DETECTORS: Mapping[str, Detector] = {
+    **stream.DETECTORS,
+    **norms.DETECTORS,
+    **heads.DETECTORS,
+    **attention.DETECTORS,
+    **positions.DETECTORS,
+    **visible.DETECTORS,
+    **recurrence.DETECTORS,
+    **mixture.DETECTORS,
+    **neurons.DETECTORS,
+    **projections.DETECTORS,
+    **weights.DETECTORS,
+    **ends.DETECTORS,
+}
 
 
 def find_quirks(
-    family: Family, config: Any, kinds: list[Kind], sizes: list[dict[str, int]],
-    twin: StandardizedTransformer, input_ids: torch.Tensor,
+    family: Family, structure: Structure, model: nn.Module, twin: nn.Module, recording: NativeRun
 ) -> list[str]:
     """The slugs a checkpoint carries, in the order of :data:`encyclopedia.quirks.QUIRKS`.
 
     Args:
         family: what the family declares.
-        config: the checkpoint's config.
-        kinds: its kinds of blocks.
-        sizes: each kind's sizes.
-        twin: its small twin.
-        input_ids: ``[batch, seq]`` for the twin.
+        structure: what the full model is made of.
+        model: the native full model, without weights.
+        twin: its native small twin, not wrapped by anything.
+        recording: a forward of the twin.
     """
-    heads = [found["num_heads"] for found in sizes if "num_heads" in found]
-    kv_heads = [found["num_kv_heads"] for found in sizes if "num_kv_heads" in found]
-    attentions = [dict(sublayer.module.named_children()) for kind in kinds for sublayer in kind.sublayers
-                  if sublayer.host == "self_attn"]
-    mixtures = ["num_experts" in found for found in sizes]
-    carried = {
-        "per-block-sizes": len(set(heads)) > 1,
-        "gated-stream": bool(family.stream_gates),
-        "query-key-norms": any("q_norm" in children and "k_norm" in children for children in attentions),
-        "output-gate": gates_head_outputs(twin, input_ids),
-        "sliding-window": any("sliding_window" in found for found in sizes),
-        "partial-rotary": any(factor < 1 for factor in rotary_factors(config)),
-        "mixture-of-experts": any(mixtures),
-        "dense-first-blocks": any(mixtures) and not mixtures[0],
-        "multi-query-attention": any(kv == 1 < count for kv, count in zip(kv_heads, heads, strict=True)),
-        "grouped-query-attention": any(1 < kv < count for kv, count in zip(kv_heads, heads, strict=True)),
-        "tied-embeddings": bool(config.tie_word_embeddings),
-    }
-    return [slug for slug in QUIRKS if carried.get(slug, False) or slug in family.quirks]
-
-
-def rotary_factors(config: Any) -> list[float]:
-    """The rotated part of a head, one number per set of rotary parameters in the config."""
-    parameters = getattr(config, "rope_parameters", None) or {}
-    by_type = [entry for entry in parameters.values() if isinstance(entry, dict)]
-    return [entry.get("partial_rotary_factor", 1.0) or 1.0 for entry in by_type or [parameters]]
-
-
-def gates_head_outputs(twin: StandardizedTransformer, input_ids: torch.Tensor) -> bool:
-    """Whether the output projection receives something else than the head outputs, measured on the twin."""
-    readings = read_all(twin, input_ids, torch.Tensor.clone, fake=False,
-                        names={"attention_head_outputs", "attention_premix"})
-    found = {(reading.layer, reading.name): reading.result for reading in readings}
-    return any(
-        not torch.equal(value, found[layer, "attention_premix"])
-        for (layer, name), value in found.items()
-        if name == "attention_head_outputs" and (layer, "attention_premix") in found
-    )
+    evidence = Evidence(family, structure, model, twin, recording)
+    return [slug for slug in QUIRKS
+            if slug in family.quirks or (slug in DETECTORS and DETECTORS[slug](evidence))]

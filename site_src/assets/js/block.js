@@ -1,6 +1,7 @@
 // The section on the block of one checkpoint: which block is drawn, which part is shown, which one is pinned.
 
 import { Card } from "./card.js";
+import { thaw } from "./inert.js";
 import { Slider } from "./slider.js";
 
 /** The block section in `root`, whose elements stay the same for as long as the page does. */
@@ -18,10 +19,11 @@ export class Block {
     this.card = new Card(root.querySelector("[data-card]"));
     this.slider = new Slider(root.querySelector(".slider"), this.kindOf, this.facts.kinds.map((kind) => kind.label), onMove);
     this.kind = this.kindOf[0];
-    this.kept = new Map([...root.querySelectorAll("template[data-kind]")].map(({ dataset, content }) => [
-      Number(dataset.kind),
-      [content.querySelector("[data-part=diagram]"), content.querySelector("[data-part=identity]")].map((part) => [...part.childNodes]),
-    ]));
+    this.kept = new Map([...root.querySelectorAll("script[data-kind]")].map((script) => {
+      const content = thaw(script);
+      return [Number(script.dataset.kind), ["diagram", "identity"].map((part) =>
+        [...content.querySelector(`[data-part=${part}]`).childNodes])];
+    }));
     this.shown = this.opening();
     this.pinned = null;
     this.mark();

@@ -1,6 +1,7 @@
 // A family's page: one state (checkpoint, block, pinned part), shown by the page and spelled by the address.
 
 import { Block, calm } from "./block.js";
+import { thaw } from "./inert.js";
 import { Selector } from "./selector.js";
 import { parse, push, replace } from "./state.js";
 
@@ -9,8 +10,9 @@ class Page {
     this.article = article;
     this.reference = article.querySelector("[data-selector]").dataset.reference;
     this.regions = new Map([...article.querySelectorAll("[data-region]")].map((region) => [region.dataset.region, region]));
-    this.contents = new Map([...article.querySelectorAll("template[data-checkpoint-content]")].map((template) =>
-      [template.dataset.checkpointContent, partsOf(template.content)]));
+    this.waiting = new Map([...article.querySelectorAll("script[data-checkpoint-content]")].map((script) =>
+      [script.dataset.checkpointContent, script]));
+    this.contents = new Map();
     this.blocks = new Map();
     this.selector = new Selector(article.querySelector("[data-selector]"), (id) => this.choose(id));
     this.state = { checkpoint: this.reference, block: 0, pin: null };
@@ -63,7 +65,7 @@ class Page {
 
   exchange(checkpoint) {
     const leaving = partsOf(this.article, this.regions);
-    const arriving = this.contents.get(checkpoint);
+    const arriving = this.contents.get(checkpoint) ?? partsOf(thaw(this.waiting.get(checkpoint)));
     for (const [name, region] of this.regions) region.replaceChildren(...(arriving.get(name) ?? []));
     this.contents.set(this.state.checkpoint, leaving);
     this.contents.delete(checkpoint);
