@@ -290,7 +290,8 @@ def _hosts(
                 continue
             by_layer = seen.get((host, name), {})
             at_root = by_layer.get(None)
-            shapes = [at_root if host == "model" else by_layer.get(layer) for layer in layers]
+            shapes = [at_root if host == "model" else by_layer.get(layer) or _later(model, layer, host, name)
+                      for layer in layers]
             sample = next((shape for shape in shapes if shape is not None), None)
             value = carried[name]
             layout = value.layout
@@ -312,6 +313,18 @@ def _hosts(
         classes = list(dict.fromkeys(type(there._module).__name__ for there in standing))
         found.append(HostFacts(name=host, host=expression, classes=classes, values=values))
     return found
+
+
+def _later(model: StandardizedTransformer, layer: int, host: str, name: str) -> Seen | None:
+    """What a value of a later call is at full size, from the sizes of its axes; a first call has not got it."""
+    there = next((found for found in model.hosts(layer) if found.host == host), None)
+    if there is None or name not in there.later or there.unavailable(name) is not None:
+        return None
+    layout = there.layout_of(name)
+    sizes = {"batch": BATCH, **there.axes}
+    if layout is None or not all(axis in sizes for axis in layout.dims):
+        return None
+    return Seen(tuple(sizes[axis] for axis in layout.dims), None)
 
 
 def _condition(

@@ -10,6 +10,7 @@ from torch import nn
 
 from encyclopedia.checks.availability import check_availability
 from encyclopedia.checks.claims import BrokenClaim, Ledger
+from encyclopedia.checks.continuing import check_continuing
 from encyclopedia.checks.identity import BrokenIdentity, identity_of, measure_identity
 from encyclopedia.checks.layout import Seen, check_layout, check_order
 from encyclopedia.checks.meaning import Root, check_meaning, check_value
@@ -87,6 +88,7 @@ def check_model(
                            holds=lambda reading: _holds(root, family, model, kinds, reading, input_ids))
         check_meaning(root, family, readings, ledger)
         check_mixing(model, input_ids, ledger)
+        check_continuing(model, input_ids, ledger)
         identities = [_check_identity(model, family, kind, input_ids, ledger) for kind in kinds]
         if writing:
             # A forward for every value: one prompt is enough to see what a write changes.
