@@ -91,8 +91,8 @@ def check_model(
         check_continuing(model, input_ids, ledger)
         identities = [_check_identity(model, family, kind, input_ids, ledger) for kind in kinds]
         if writing:
-            # A forward for every value: one prompt is enough to see what a write changes.
-            prompt = input_ids[:1]
+            # A forward for every value: two prompts are enough to see what a write changes, and that it reaches both.
+            prompt = input_ids[:2]
             check_writing(model, prompt, read_or_blame(model, prompt, keep, fake=False, layers=layers), layers, ledger)
             for kind in kinds:
                 _check_without_contributions(model, family, kind, prompt, ledger)

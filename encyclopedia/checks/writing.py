@@ -92,7 +92,9 @@ def _check_changed(
     if not torch.equal(asked, after[place].result):
         raise BrokenClaim("writing", name, layer, f"to be read as it was written ({describe(asked)})",
                           f"{describe(after[place].result)}, off by {difference(asked, after[place].result):.2e}")
-    logits = next(position for position, reading in enumerate(readings) if reading.name == "logits")
+    logits = next((position for position, reading in enumerate(readings) if reading.name == "logits"), None)
+    if logits is None:
+        raise BrokenClaim("location", None, None, "the logits to be read, for a write to show in", "no reading of them")
     if name != "state_output" and torch.equal(readings[logits].result, after[logits].result):
         raise BrokenClaim("writing", name, layer, "a change of the logits", "none")
     ledger.held("writing", host.host, name,

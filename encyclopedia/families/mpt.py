@@ -4,10 +4,10 @@ The attention does its own arithmetic and calls no shared interface, so where it
 
 - ``Wqkv`` returns queries, keys and values side by side, clipped first where ``clip_qkv`` says so. They are read as the
   forward binds them, split into heads. Nothing rotates them.
+- The config switches the cache off, so a plain forward has no call of one to read keys and values at. They are bound in
+  front of it; in a step of generation they are the new token's alone.
 - Scores are what enters the softmax. Products, ALiBi's slopes and the mask are in them by then. The pattern is read
   behind the dropout, and head outputs where the heads have been moved behind the positions, in front of ``out_proj``.
-
-Keys and values are bound in front of the cache, so while generating they are those of the call's own tokens.
 
 The MLP is given the stream as a second argument and adds it before it returns. What the module returns is therefore the
 block's output, and what it contributes is read at ``down_proj``. That is derived.

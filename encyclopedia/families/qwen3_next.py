@@ -1,8 +1,8 @@
 """Qwen3-Next (``Qwen3NextForCausalLM``): Qwen's hybrid of gated delta rules and gated attention, 80B-A3B.
 
-No place and no equation is declared: every block is two plain sums, and each mixer, router and state is where derivation
-looks for it. What is declared are words on three arrows of the diagram, where a gate stands between two values and no
-value has the gate:
+No place and no equation is declared: every block is two plain sums, and each mixer, router and state is where
+derivation looks for it. What is declared are words on three arrows of the diagram, where a gate stands between two
+values and is no value itself:
 
 - Full attention: ``q_proj`` writes a query and a gate for each head. The sigmoid of the gate multiplies the head
   outputs in front of ``o_proj``, so head outputs and premix differ.

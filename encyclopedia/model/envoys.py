@@ -6,7 +6,7 @@ module class says where.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -61,9 +61,11 @@ class StandardHost(Envoy):
         locations: where each value is read, from this envoy.
         withdrawn: values this class never serves, with the reason.
         unconfirmed: values with a derived place that no run confirmed, with the reason.
+        hidden: values whose names the native module has for children of its own, so that it cannot carry them.
     """
 
     host: ClassVar[str]
+    hidden: ClassVar[frozenset[str]] = frozenset()
     locations: Mapping[str, Location] = {}
     withdrawn: Mapping[str, str] = {}
     unconfirmed: Mapping[str, str] = {}
@@ -91,7 +93,7 @@ class StandardHost(Envoy):
         found: dict[str, Value] = {}
         for klass in cls.__mro__:
             for name, attribute in vars(klass).items():
-                if isinstance(attribute, StandardValue):
+                if isinstance(attribute, StandardValue) and name not in cls.hidden:
                     found.setdefault(name, attribute.value)
         return found
 
@@ -306,6 +308,7 @@ def serving(
     layouts: Mapping[str, Layout] | None = None,
     unconfirmed: Mapping[str, str] | None = None,
     recurrent: Recurrent | None = None,
+    children: Collection[str] = (),
 ) -> type[StandardHost]:
     """A host class for the native module class ``native``.
 
@@ -318,6 +321,7 @@ def serving(
         layouts: the layouts of values that have another one here than the vocabulary's.
         unconfirmed: values not served because no run confirmed them, with the reason.
         recurrent: what was derived for a recurrent mixer.
+        children: names of the native module's children, which stay its own.
     """
     known = values_of(base.host)
     unknown = [name for name in (*locations, *withdrawn) if name not in known]
@@ -333,7 +337,10 @@ def serving(
         "locations": dict(locations),
         "withdrawn": {**kept, **withdrawn},
         "unconfirmed": dict(unconfirmed or {}),
+        "hidden": frozenset(children) & known.keys(),
         "__doc__": f"{base.__name__} over {native.__name__}.",
         "__module__": base.__module__,
     }
+    # A plain attribute in a value's place leaves the name to the module's own child.
+    body |= dict.fromkeys(body["hidden"])
     return type(native.__name__, (base,), body)

@@ -150,6 +150,7 @@ def _serve(
         layouts or {},
         unconfirmed.get((native, base.host), {}),
         recurrent,
+        [name for name, _ in module.named_children()],
     )
 
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.build.conftest import DERIVED, FAILING, FAMILIES
+
 Run = Callable[..., Any]
-
-
-def failures(stderr: str) -> list[str]:
-    return [line for line in stderr.splitlines() if "SmallDoge" in line and "capturing" not in line]
 
 
 def test_help_names_every_command(run: Run) -> None:
@@ -39,6 +37,15 @@ def test_list_shows_every_checkpoint(run: Run) -> None:
     assert result.returncode == 0
     assert "SmallDoge/Doge-260M" in result.stdout
     assert "poolside/Laguna-M.1-base" in result.stdout
+    assert re.search(rf"^{DERIVED} +class defaults", result.stdout, re.MULTILINE)
+
+
+def test_check_says_what_was_covered_and_what_failed(run: Run) -> None:
+    result = run("check", FAILING, DERIVED)
+    assert result.returncode == 0, result.stderr
+    lines = {line.partition(":")[0]: line for line in result.stdout.splitlines()}
+    assert lines[FAILING].startswith(f"{FAILING}: structure: ")
+    assert re.match(rf"{DERIVED}: (\d+) of \1 values read, identity held on \d+ blocks", lines[DERIVED])
 
 
 def test_outside_a_project_the_installed_one_is_used_or_it_is_said(tmp_path: Path) -> None:
@@ -51,7 +58,9 @@ def test_a_second_build_captures_nothing_and_writes_the_same(run: Run, project: 
     first = run("build")
     assert first.returncode == 0, first.stderr
     pages = {path: path.read_bytes() for path in (project / "site").rglob("*.html")}
-    assert {"doge", "laguna"} <= {path.parent.name for path in pages}
+    assert set(FAMILIES) <= {path.parent.name for path in pages}
+    assert {path.parent.parent.name for path in pages if path.parent.name == "checks"} == {
+        "site", "doge", "laguna", DERIVED}
     second = run("build")
     assert "0 checkpoints captured" in second.stderr
     assert {path: path.read_bytes() for path in (project / "site").rglob("*.html")} == pages
