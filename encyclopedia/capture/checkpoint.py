@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from torch import nn
@@ -16,6 +17,7 @@ from encyclopedia.checks.claims import BrokenClaim, Ledger
 from encyclopedia.checks.confirming import confirm
 from encyclopedia.checks.identity import stream_gates
 from encyclopedia.checks.layout import Seen, check_layout
+from encyclopedia.checks.patched import patched
 from encyclopedia.checks.run import Checked
 from encyclopedia.facts import (
     CheckpointFacts,
@@ -70,19 +72,18 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
     declared = family(str(record.config["model_type"]))
     full = build_without_weights(record, attn_implementation="eager")
     structure = structure_of(full)
-    default: Any = build_without_weights(record)
-    default_attention = default.config._attn_implementation
-    checked, unconfirmed = check_on_twin(full, declared, default_attention)
-    model = StandardizedTransformer(full, unconfirmed=unconfirmed)
+    default = _default_implementations(record)
+    checked, unconfirmed = check_on_twin(full, declared, default["_attn_implementation"])
     kinds = structure.kinds
     layers = [kind.blocks[0] for kind in kinds]
-    readings = read_shapes(model, layers, lambda: build_without_weights(record, attn_implementation="eager"))
+    readings = read_shapes(full, layers, unconfirmed)
+    model = StandardizedTransformer(full, unconfirmed=unconfirmed)
     ledger = Ledger()
     for reading in readings:
         check_layout(reading, _sizes_at(model, structure, reading), BATCH, SEQ)
         ledger.held("layout", reading.host, reading.name, "at full size, each axis has the size that its name has")
     claims = [*ledger.claims(), *checked.claims]
-    support = {"eager": model.support(), "default": _default_support(record, unconfirmed)}
+    support = {"eager": model.support(), "default": _support_under(model, default)}
     hosts = _hosts(model, kinds, layers, readings, support, confirmed(claims))
     values = [value for host in hosts for value in host.values]
     errors = [found[1] for found in checked.identities if found is not None]
@@ -177,9 +178,18 @@ def _sizes_at(model: StandardizedTransformer, structure: Structure, reading: Rea
     return {**model.sizes(), **kind.sizes, **model.host_at(reading.layer, reading.host).axes}
 
 
-def _default_support(record: RecordedCheckpoint, unconfirmed: Unconfirmed) -> dict[str, dict[str, str | None]]:
-    """What a load that asks for nothing has."""
-    return StandardizedTransformer(build_without_weights(record), unconfirmed=unconfirmed).support()
+def _default_implementations(record: RecordedCheckpoint) -> dict[str, Any]:
+    """The implementations that a load picks where none is asked for, by the config's attribute."""
+    default: Any = build_without_weights(record)
+    return {name: getattr(default.config, name) for name in ("_attn_implementation", "_experts_implementation")}
+
+
+def _support_under(model: StandardizedTransformer, implementations: dict[str, Any]) -> dict[str, dict[str, str | None]]:
+    """What the model has under other implementations than its own."""
+    with ExitStack() as stack:
+        for name, implementation in implementations.items():
+            stack.enter_context(patched(model.config, name, implementation))
+        return model.support()
 
 
 def _quirks(declared: Family, structure: Structure, full: nn.Module) -> list[str]:

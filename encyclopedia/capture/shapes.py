@@ -2,45 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from encyclopedia.checks.claims import BrokenClaim
 from encyclopedia.checks.layout import Seen
 from encyclopedia.checks.patched import patched
 from encyclopedia.checks.reading import read_or_blame
+from encyclopedia.model.hosts import Unconfirmed
 from encyclopedia.model.readings import Reading
 from encyclopedia.model.transformer import StandardizedTransformer
+from encyclopedia.twin import cut_model
 
 #: The call that shapes are given for.
 BATCH, SEQ = 1, 8
 
 
-def read_shapes(
-    model: StandardizedTransformer, layers: list[int], rebuild: Callable[[], nn.Module]
-) -> list[Reading]:
+def read_shapes(full: PreTrainedModel, layers: Sequence[int], unconfirmed: Unconfirmed) -> list[Reading]:
     """Every available value of the root and of ``layers`` under fake tensors; each ``result`` is a :class:`Seen`.
 
+    Blocks of a kind are alike in every parameter, so a model of full width with one of each tells all of them.
+
     Args:
-        model: the live model at full size.
+        full: the native model without weights.
         layers: one block of each kind.
-        rebuild: builds its native model again.
+        unconfirmed: values that are not served.
     """
+    cut = cut_model(full)
+    module, places = cut if cut is not None else (full, {layer: layer for layer in layers})
     ids = torch.zeros(BATCH, SEQ, dtype=torch.long)
+    standing = [places[layer] for layer in layers]
+    model = StandardizedTransformer(module, unconfirmed=unconfirmed)
     try:
-        return read_or_blame(model, ids, Seen.of, fake=True, layers=layers)
+        found = read_or_blame(model, ids, Seen.of, fake=True, layers=standing)
     except BrokenClaim as broken:
         if not isinstance(broken.__cause__, GuardOnDataDependentSymNode):
             raise
-    with _experts_stood_in_for(model):
-        # Anew, because the forwards of the model at hand are instrumented already.
-        again = StandardizedTransformer(rebuild(), unconfirmed=model.left_out)
-        return read_or_blame(again, ids, Seen.of, fake=True, layers=layers)
+        with _experts_stood_in_for(model):
+            # Anew, because the forwards of the model at hand are instrumented already.
+            again = StandardizedTransformer(_rebuilt(module), unconfirmed=unconfirmed)
+            found = read_or_blame(again, ids, Seen.of, fake=True, layers=standing)
+    layer_of = {place: layer for layer, place in places.items()}
+    return [replace(reading, layer=None if reading.layer is None else layer_of[reading.layer]) for reading in found]
+
+
+def _rebuilt(module: PreTrainedModel) -> PreTrainedModel:
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(
+            module.config, attn_implementation=module.config._attn_implementation, dtype=module.dtype).eval()
 
 
 @contextmanager

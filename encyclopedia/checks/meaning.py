@@ -495,8 +495,8 @@ def child_named(module: nn.Module, names: tuple[str, ...]) -> str | None:
 def _neurons(here: Here) -> Iterator[Expected]:
     name, call = _writing(here, "mlp_neurons")
     yield f"what a plain hook sees enter {name}", call.entering
-    up = child_named(here.module, ("up_proj", "w3"))
-    if up is not None and here.has("mlp", "mlp_activation"):
+    gate, up = child_named(here.module, ("gate_proj", "w1")), child_named(here.module, ("up_proj", "w3"))
+    if gate is not None and up is not None and here.has("mlp", "mlp_activation"):
         times = here.module.get_submodule(up)(here.value("layer", "mlp_input"))
         yield f"mlp_activation times {up} of mlp_input", here.value("mlp", "mlp_activation") * times
 

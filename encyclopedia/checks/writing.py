@@ -119,6 +119,10 @@ def _check_head(
              if reading.layer == layer and reading.host == "self_attn"}
     premix = before["attention_premix"]
     if not torch.equal(premix[:, :, 1:], after["attention_premix"][:, :, 1:]):
+        if torch.equal(premix, before[name]):
+            moved = difference(premix[:, :, 1:], after["attention_premix"][:, :, 1:])
+            raise BrokenClaim("writing", name, layer, "no other head to change in attention_premix",
+                              f"a change of {moved:.2e}")
         # What stands between the heads and the projection mixes them, so no head has a slice of its own.
         return
     writer = host._module.get_submodule(projection)

@@ -3,9 +3,9 @@
 The published models read images too. Their text part is this class; the encoder for images and the head that predicts
 several tokens are in the files and not in the model.
 
-No place and no equation is declared. Every block is two plain sums, a delta rule or an attention first and a dense gated
-MLP second, and what is inside is where derivation looks for it. Declared are words on two arrows of the diagram, where a
-gate stands between two values and is no value itself:
+No place and no equation is declared. Every block is two plain sums, a delta rule or an attention first and a dense
+gated MLP second, and what is inside is where derivation looks for it. Declared are words on two arrows of the diagram,
+where a gate stands between two values and is no value itself:
 
 - Full attention: ``q_proj`` writes a query and a gate for each head; the sigmoid of the gate multiplies the head
   outputs in front of ``o_proj``.

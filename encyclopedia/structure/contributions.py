@@ -40,6 +40,10 @@ class Factor:
     value: torch.Tensor
 
 
+#: No factor at all.
+ONE = Factor("", torch.tensor(1.0, dtype=torch.float64))
+
+
 def find_sum(run: BlockRun, config: Any) -> Sum | None:
     """The sum that a block's output is, or ``None`` where none is exact.
 
@@ -98,13 +102,11 @@ def _solved(
             continue
         if not weight.isfinite().all():
             return None
-        if (weight - 1).abs().max() <= CLOSE:
-            named.append((position, None))
-            continue
-        near = next((factor for factor in _products(factors) if _close(weight, factor.value)), None)
-        if near is None:
+        near = [factor for factor in (ONE, *_products(factors)) if _close(weight, factor.value)]
+        if not near:
             return None
-        named.append((position, near))
+        closest = min(near, key=lambda factor: (weight - factor.value).abs().max().item())
+        named.append((position, None if closest is ONE else closest))
     rebuilt = torch.zeros_like(_double(output))
     for position, factor in named:
         rebuilt += _double(entries[position]) * (1.0 if factor is None else factor.value)

@@ -17,7 +17,7 @@ from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.instantiate import build_without_weights
 from encyclopedia.structure.kinds import group_blocks, switches_of
 from encyclopedia.structure.stack import blocks_of, find_stack, model_key
-from encyclopedia.twin.config import computed_keys, shrink
+from encyclopedia.twin.config import computed_keys, cut_config, shrink
 from encyclopedia.twin.depth import chosen_blocks, other_remainders, run_starts
 from encyclopedia.twin.parameters import randomize
 from encyclopedia.twin.prompt import prompt_for
@@ -143,6 +143,36 @@ def _runs(model: PreTrainedModel) -> PreTrainedModel:
 def blocks_kept(full: PreTrainedModel) -> list[int]:
     """The blocks of ``full`` that its twin keeps, in order."""
     return list(_planned(full)[0].blocks)
+
+
+def cut_model(full: PreTrainedModel) -> tuple[PreTrainedModel, dict[int, int]] | None:
+    """A model of full width, without weights, that keeps only the blocks a twin keeps, in the precision of ``full``.
+
+    Returns:
+        The model, and its block for each one of ``full`` that it keeps; ``None`` where no such model is like ``full``
+        in every parameter of those blocks.
+    """
+    plan = _planned(full)[0]
+    try:
+        config = cut_config(full.config, plan.blocks, depth=plan.depth, first_index=plan.first_index,
+                            computed=plan.computed)
+        for key, value in plan.changed.items():
+            setattr(config, key, value)
+        with torch.device("meta"):
+            cut = AutoModelForCausalLM.from_config(
+                config, attn_implementation=full.config._attn_implementation, dtype=full.dtype).eval()
+        large, kept = list(blocks_of(full, find_stack(full))), list(blocks_of(cut, find_stack(cut)))
+        alike = not difference([large[index] for index in plan.blocks], len(group_blocks(full, find_stack(full))), cut)
+    except Exception:
+        return None
+    pairs = [(large[index], block) for index, block in zip(plan.blocks, kept, strict=False)]
+    if not alike or any(_parameters(one) != _parameters(other) for one, other in pairs):
+        return None
+    return cut, {index: position for position, index in enumerate(plan.blocks)}
+
+
+def _parameters(block: nn.Module) -> list[tuple[str, torch.Size, torch.dtype]]:
+    return [(name, parameter.shape, parameter.dtype) for name, parameter in block.named_parameters()]
 
 
 def plan_of(full: PreTrainedModel) -> tuple[Plan, PreTrainedConfig]:

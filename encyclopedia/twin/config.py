@@ -47,6 +47,21 @@ def shrink(config: PreTrainedConfig, blocks: Sequence[int], *, depth: int | None
     return type(config)(**{**small, **(changed or {})})
 
 
+def cut_config(config: PreTrainedConfig, blocks: Sequence[int], *, depth: int, first_index: int = 0,
+               computed: Collection[str]) -> PreTrainedConfig:
+    """``config`` with one entry per kept block wherever it has one entry per block, and every width as it is.
+
+    Args:
+        config: a full-size config.
+        blocks: indices of the blocks kept, in order.
+        depth: how many blocks ``config`` has.
+        first_index: what the config calls the first block in its lists of blocks.
+        computed: what :func:`computed_keys` finds.
+    """
+    own = {key: value for key, value in config.to_dict().items() if key not in computed}
+    return type(config)(**_Cutting(blocks, depth, False, first_index).config(own))
+
+
 def computed_keys(config: PreTrainedConfig) -> set[str]:
     """Keys whose value follows from the others, so that a small config has to compute it anew."""
     full = {key: value for key, value in config.to_dict().items() if key not in _UNBUILT}
@@ -101,10 +116,24 @@ class _Shrinking:
             elif isinstance(value, dict):
                 small[key] = value if key.startswith("rope_") else self.part(value, sizes)
             elif isinstance(value, list):
-                small[key] = [_small(key, element, sizes) for element in value]
+                small[key] = [self.small(key, element, sizes) for element in value]
             else:
-                small[key] = _small(key, value, sizes)
+                small[key] = self.small(key, value, sizes)
         return small
+
+    def small(self, key: str, value: Any, sizes: dict[tuple[str, int], int]) -> Any:
+        """One number of a config made small."""
+        return _small(key, value, sizes)
+
+
+class _Cutting(_Shrinking):
+    """The same walk, which leaves every number that is no count of blocks as it is."""
+
+    def config(self, full: dict[str, Any]) -> dict[str, Any]:
+        return self.part({key: value for key, value in full.items() if key not in _UNBUILT}, {})
+
+    def small(self, key: str, value: Any, sizes: dict[tuple[str, int], int]) -> Any:
+        return value
 
 
 def _small(key: str, value: Any, sizes: dict[tuple[str, int], int]) -> Any:
