@@ -51,7 +51,7 @@ class Call:
     @property
     def leaving(self) -> Any:
         """What was returned, the first element of a tuple."""
-        return self.output[0] if isinstance(self.output, tuple) else self.output
+        return self.output[0] if isinstance(self.output, tuple | list) else self.output
 
     @property
     def tensors(self) -> list[torch.Tensor]:
@@ -196,8 +196,8 @@ def _copied(value: Any) -> Any:
     """``value`` with its tensors copied, those directly in a tuple or a dict too."""
     if isinstance(value, torch.Tensor):
         return value.clone()
-    if type(value) is tuple:
-        return tuple(_copied(each) for each in value)
+    if type(value) in (tuple, list):
+        return type(value)(_copied(each) for each in value)
     if type(value) is dict:
         return {name: _copied(each) for name, each in value.items()}
     return value

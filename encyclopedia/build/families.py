@@ -6,6 +6,7 @@ import difflib
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -14,10 +15,15 @@ from encyclopedia.build.cache import FactsCache, facts_key, snippets_key
 from encyclopedia.build.progress import progress
 from encyclopedia.build.project import Project
 from encyclopedia.build.worker import Result, Task, prepare, run
+from encyclopedia.capture.failed import failed
 from encyclopedia.capture.family import gather_family
 from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint, families_recorded, read_family
 from encyclopedia.coverage import all_families, default_record
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts
+from encyclopedia.families import has_module
+
+#: How many tasks a process does before a fresh one takes its place.
+TASKS_PER_PROCESS = 24
 
 
 class UnknownFamily(Exception):
@@ -125,11 +131,15 @@ def _captured(
             else:
                 tasks[record.id] = (name, key, Task("facts", record.id, record))
     for result in _run_all("capturing", [task for _, _, task in tasks.values()], jobs, console):
-        name, key, _ = tasks[result.name]
+        name, key, task = tasks[result.name]
         if isinstance(result.facts, CheckpointFacts):
             store.put(key, result.facts)
             facts[result.name] = result.facts
             outcome.captured += 1
+        elif not has_module(name):
+            # Nobody answers for the family: that it cannot be shown is what its page says.
+            facts[result.name] = failed(task.record, "run", result.failure or "no facts")
+            store.put(key, facts[result.name])
         else:
             outcome.fail(name, result.failure or "no facts")
     return facts
@@ -166,16 +176,34 @@ def _checked_notes(
 
 
 def _run_all(title: str, tasks: Sequence[Task], jobs: int, console: Console) -> Iterator[Result]:
-    """Run ``tasks`` side by side in processes of their own and yield each result as it comes."""
+    """Run ``tasks`` side by side in processes of their own and yield each result as it comes.
+
+    A process that dies takes its pool with it: what may have been running is then run alone, and the rest goes on.
+    """
     if not tasks:
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=prepare)
-    try:
-        with progress(title, len(tasks), console) as report:
-            for future in as_completed([pool.submit(run, task) for task in tasks]):
-                result = future.result()
+    left = {task.name: task for task in tasks}
+    with progress(title, len(tasks), console) as report:
+        while left:
+            for result in _run_in_pool(list(left.values()), jobs):
+                del left[result.name]
                 report(result.name)
                 yield result
+            for task in list(left.values())[: jobs + 1]:
+                alone = next(_run_in_pool([task], 1), None)
+                del left[task.name]
+                report(task.name)
+                yield alone or Result(task.name, None, f"{task.name}: its process died without an error")
+
+
+def _run_in_pool(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
+    """What came of ``tasks``, or of those that finished before a process died."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=prepare,
+                               max_tasks_per_child=TASKS_PER_PROCESS)
+    try:
+        for future in as_completed([pool.submit(run, task) for task in tasks]):
+            if not isinstance(future.exception(), BrokenProcessPool):
+                yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

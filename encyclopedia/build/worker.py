@@ -34,6 +34,13 @@ class Task:
     family: FamilyFacts | None = None
 
 
+    @property
+    def record(self) -> RecordedCheckpoint:
+        """The checkpoint to capture."""
+        assert isinstance(self.records, RecordedCheckpoint)
+        return self.records
+
+
 @dataclass(frozen=True)
 class Result:
     """What came of a task: its facts, or one line that says why there are none."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from encyclopedia.capture.failed import failed, not_shown
 from encyclopedia.capture.labels import labels_of
 from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.capture.quirks import find_quirks
@@ -24,7 +25,6 @@ from encyclopedia.facts import (
     Checks,
     ClaimFacts,
     EdgeFacts,
-    Failure,
     HostFacts,
     IdentityCheck,
     KindFacts,
@@ -68,7 +68,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         BrokenClaim: where anything the page would say does not hold in a run.
     """
     if record.reason is not None:
-        return _not_shown(record)
+        return not_shown(record)
     declared = family(str(record.config["model_type"]))
     full = build_without_weights(record, attn_implementation="eager")
     structure = structure_of(full)
@@ -146,8 +146,7 @@ def capture_or_fail(record: RecordedCheckpoint) -> CheckpointFacts:
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         step = next((step for kind, step in _STEPS if isinstance(error, kind)), "run")
-        return _not_shown(record.model_copy(update={"reason": reason})).model_copy(
-            update={"failure": Failure(step=step, reason=reason), "is_default": record.is_default})
+        return failed(record, step, reason)
 
 
 def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> tuple[Checked, Unconfirmed]:
@@ -195,15 +194,6 @@ def _support_under(model: StandardizedTransformer, implementations: dict[str, An
 def _quirks(declared: Family, structure: Structure, full: nn.Module) -> list[str]:
     twin = twin_of_model(full)
     return find_quirks(declared, structure, full, twin, record_forward(twin, prompt_for(twin, batch=PROMPTS)))
-
-
-def _not_shown(record: RecordedCheckpoint) -> CheckpointFacts:
-    architectures: Any = record.config.get("architectures") or [None]
-    return CheckpointFacts(
-        id=record.id, available=False, reason=record.reason, architecture=architectures[0],
-        config_source=record.config_source, quirks=[], sizes={}, config=record.config, config_known_from={},
-        parameters=None, kinds=[], hosts=[], module_classes=[], printout=[], support={}, checks=None, claims=[],
-    )
 
 
 def _config(config: Any) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def confirm(
 
 def _places(structure: Structure, twin: nn.Module, broken: BrokenClaim) -> list[tuple[tuple[str, str], str]]:
     """Native class, host and name of the value that a broken claim is about, on every host it may be meant on."""
-    if broken.value is None:
+    if broken.value is None or broken.sort == "identity":
         return []
     host, _, name = broken.value.rpartition(".")
     hosts = [host] if host else [known for known in HOSTS if name in values_of(known)]

@@ -233,7 +233,7 @@ def _recomputed(root: Root, family: Family, layer: int | None, host: str, name: 
             yield from _at_block(Here(root, layer, kind.sublayer(host), kind, family), host, name)
     except NotRead:
         return
-    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError, AssertionError) as error:
+    except (AttributeError, LookupError, NameError, RuntimeError, TypeError, ValueError, AssertionError) as error:
         raise BrokenClaim("meaning", name, layer, "a recomputation of it", said(error)) from error
 
 
@@ -251,8 +251,10 @@ def _root(root: Root, name: str) -> Iterator[Expected]:
     elif name == "final_norm_output":
         assert root.stack.norm is not None
         call = root.call(root.stack.norm)
-        yield "what a plain hook sees leave the final norm", call.leaving
-        if same(_hidden_states(call), root.call(f"{root.stack.layers}.{depth - 1}").leaving):
+        head, stream = root.call(root.stack.lm_head), root.call(f"{root.stack.layers}.{depth - 1}").leaving
+        if same(_hidden_states(head), call.leaving):
+            yield "what a plain hook sees enter the head", _hidden_states(head)
+        if same(_hidden_states(call), stream):
             last = root.value(depth - 1, "layer", "layer_output")
             yield "the final norm of the last block's layer_output", root.module("norm")(last)
     elif name == "lm_head_output":
@@ -304,7 +306,8 @@ def _layer_mid(here: Here) -> Iterator[Expected]:
     added = here.factor(first) * here.value(first, CONTRIBUTIONS[first])
     yield "the stream after the first sublayer's add", stream + added
     found = here.kind.sum
-    if found is None or (len(found.terms) == 2 and found.common is None):
+    # With norms behind the adds there is neither a sum nor an identity, and nothing can be taken off the output.
+    if here.family.identity is not None if found is None else len(found.terms) == 2 and found.common is None:
         leaving = here.value("layer", "layer_output") - here.factor(second) * here.value(second, CONTRIBUTIONS[second])
         yield "layer_output without the second sublayer's term", leaving / here.gate(second)
 

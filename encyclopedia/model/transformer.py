@@ -126,7 +126,13 @@ class StandardizedTransformer(TransformersModel, StandardHost):
 
             self._unconfirmed = unconfirmed_of(module, declared)
         standard = standardize(module, self._structure, declared, self._unconfirmed)
-        self.locations = parse_all(root_locations(self._structure.stack, root_names(module, self._structure.stack)))
+        stack = self._structure.stack
+        places = root_locations(stack, root_names(module, stack))
+        width = getattr(module.get_submodule(stack.embed_tokens), "embedding_dim", None)
+        if width is not None and width != stated(module.config, "hidden_size"):
+            # A row that is projected before it enters the stream is no vector of it.
+            del places["token_embeddings"]
+        self.locations = parse_all(places)
         self.unconfirmed = self._unconfirmed.get((type(module).__name__, "model"), {})
         module.register_forward_pre_hook(self._remember_tokens, with_kwargs=True)
         self._host_classes.update(standard.host_classes)

@@ -88,7 +88,7 @@ class BlockRun:
 
     def output_location(self, call: Call) -> str:
         """Where a module's returned tensor is read on it."""
-        return "output[0]" if isinstance(call.output, tuple) else "output"
+        return "output[0]" if isinstance(call.output, tuple | list) else "output"
 
     def norm_before(self, call: Call) -> Call | None:
         """The norm whose output is what entered ``call``, or ``None``."""

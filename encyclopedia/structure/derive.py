@@ -128,7 +128,7 @@ def _pattern(twin: PreTrainedModel, recording: NativeRun, path: str) -> _Pattern
         sum=found,
         streams=_streams(run),
         mid=_mid(run, sublayers),
-        returns_tuple=isinstance(run.call.output, tuple),
+        returns_tuple=isinstance(run.call.output, tuple | list),
         sources=find_sources(sublayers, path, recording, twin.config),
     )
 

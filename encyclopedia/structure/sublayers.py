@@ -174,15 +174,26 @@ def _interior(run: BlockRun, recording: NativeRun, call: Call) -> str:
 def _activation(run: BlockRun, mover: _Mover) -> str | None:
     """Where the activation's output is read from the mover's host: the one activation called in it, if there is one."""
     loose = mover.first is not mover.last
-    found = []
+    calls = []
     for call in run.calls:
         within = call.path.startswith(f"{mover.last.path}.")
         between = mover.first.ended < call.began and call.ended < mover.last.began and "." not in run.relative(call)
-        if (between if loose else within) and isinstance(run.module(call), _ACTIVATIONS):
-            place = f"../{run.relative(call)}" if loose else call.path.removeprefix(f"{mover.last.path}.")
-            found.append((place, call))
+        if between if loose else within:
+            calls.append(call)
+    known = [call for call in calls if isinstance(run.module(call), _ACTIVATIONS)]
+    found = [(f"../{run.relative(call)}" if loose else call.path.removeprefix(f"{mover.last.path}."), call)
+             for call in known or [call for call in calls if _acts(run.module(call), call)]]
     places = {place for place, _ in found}
     if len(found) != 1 or len(places) != 1:
         return None
     output = found[0][1].output
     return f"{found[0][0]}.output" if isinstance(output, torch.Tensor) else None
+
+
+def _acts(module: nn.Module, call: Call) -> bool:
+    """Whether a module of another class does as an activation: no parts, no parameters, same shape, a change."""
+    if any(True for _ in module.children()) or any(True for _ in module.parameters()):
+        return False
+    given, left = call.entering, call.output
+    return (isinstance(given, torch.Tensor) and isinstance(left, torch.Tensor) and given.shape == left.shape
+            and not same(given, left))

@@ -22,17 +22,23 @@ from tests.browser.chromium import launch
 
 SUB_PATH = "/some/where"
 
+#: What is built for these tests: two families in all their states, one page per sort of block, one that failed.
+FAMILIES = ("doge", "laguna")
+SORTS = ("cohere", "gemma2", "mamba2")
+FAILING = "blt"
+
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """The project's site, built from the cache where that holds everything."""
+    """The project's site with the pages of these families, built from the cache where that holds everything."""
     project = find_project(Path(__file__).parent)
     project.cache.mkdir(parents=True, exist_ok=True)
     with FileLock(project.cache / "site.lock"):
-        subprocess.run([sys.executable, "-m", "encyclopedia", "build"], cwd=project.root, check=True)
+        subprocess.run([sys.executable, "-m", "encyclopedia", "build", *FAMILIES, *SORTS, FAILING], cwd=project.root,
+                       check=True)
     return project.site
 
 
@@ -64,7 +70,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Opened:
-    """A page of a family, with what went wrong on it."""
+    """A page, with what went wrong on it; ``facts`` are those of its family, empty for a page about all of them."""
 
     page: Page
     errors: list[str]
@@ -82,27 +88,37 @@ class Opened:
 
 
 @pytest.fixture
-def open_family(browser: Browser, address: str, site: Path) -> Iterator[Callable[..., Opened]]:
-    """Opens a family's page: ``open_family("laguna", phone=True, scheme="dark", hash="block=3")``."""
+def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
+    """Opens a page by its path on the site: ``open_page("checks/", phone=True, scheme="dark")``."""
     contexts: list[BrowserContext] = []
 
     def opener(
-        model_type: str, *, phone: bool = False, scheme: str = "light", hash: str = "", script: bool = True
+        path: str, *, phone: bool = False, scheme: str = "light", script: bool = True, facts: dict | None = None
     ) -> Opened:
         context = browser.new_context(
             viewport=PHONE if phone else DESKTOP, has_touch=phone, is_mobile=phone, color_scheme=scheme,
             java_script_enabled=script, device_scale_factor=1, reduced_motion="reduce")
         contexts.append(context)
         page = context.new_page()
-        facts = json.loads((site / "data" / f"{model_type}.json").read_text(encoding="utf-8"))
-        opened = Opened(page, [], [], facts)
+        opened = Opened(page, [], [], facts or {})
         page.on("console", lambda message: opened.errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: opened.errors.append(str(error)))
         page.on("request", lambda request: opened.requests.append(request.url))
-        page.goto(f"{address}/families/{model_type}/" + (f"#{hash}" if hash else ""))
+        page.goto(f"{address}/{path}")
         page.wait_for_load_state("load")
         return opened
 
     yield opener
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def open_family(open_page: Callable[..., Opened], site: Path) -> Callable[..., Opened]:
+    """Opens a family's page: ``open_family("laguna", phone=True, scheme="dark", hash="block=3")``."""
+
+    def opener(model_type: str, *, hash: str = "", **more: Any) -> Opened:
+        facts = json.loads((site / "data" / f"{model_type}.json").read_text(encoding="utf-8"))
+        return open_page(f"families/{model_type}/" + (f"#{hash}" if hash else ""), facts=facts, **more)
+
+    return opener

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-FAMILIES = ("doge", "laguna")
+from tests.browser.conftest import FAMILIES
+
 SCORES = "value.self_attn.attention_scores"
 NEURONS = "value.mlp.mlp_neurons"
 

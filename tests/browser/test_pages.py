@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-FAMILIES = ("doge", "laguna")
+from tests.browser.conftest import FAILING, FAMILIES, SORTS
+
+#: Parts that a block of each sort has, and parts that it has not got.
+PARTS = {
+    "cohere": (("norm.input_layernorm", "contribution.self_attn", "contribution.mlp"), ("stream.mid",)),
+    "gemma2": (("norm.input_layernorm", "norm.post_attention_layernorm", "norm.pre_feedforward_layernorm",
+                "norm.post_feedforward_layernorm", "stream.mid"), ("sublayer.linear_attn",)),
+    "mamba2": (("norm.norm", "sublayer.linear_attn", "value.linear_attn.attention_values",
+                "contribution.linear_attn"), ("sublayer.self_attn", "sublayer.mlp", "stream.mid")),
+}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -121,3 +131,68 @@ def test_the_site_uses_relative_addresses_only(site: Path) -> None:
         text = path.read_text(encoding="utf-8")
         for attribute in ('href="/', 'src="/'):
             assert attribute not in text, f"{path.relative_to(site)} has {attribute}"
+
+
+@pytest.mark.parametrize("family", SORTS)
+def test_every_sort_of_block_is_drawn(open_family: Callable, family: str) -> None:
+    opened = open_family(family)
+    there, not_there = PARTS[family]
+    for node in there:
+        expect(opened.node(node)).to_have_count(1)
+    for node in not_there:
+        expect(opened.node(node)).to_have_count(0)
+    for sublayer in opened.checkpoint()["kinds"][0]["sublayers"]:
+        for name in sublayer["values"]:
+            node = opened.node(f"value.{sublayer['host']}.{name}")
+            node.hover()
+            expect(opened.page.locator("[data-card-expression]")).to_contain_text(name)
+    assert opened.errors == []
+
+
+def laid_out(opened: Any) -> None:
+    """Nothing scrolls sideways and axe finds nothing."""
+    widths = opened.page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth, window.innerWidth]")
+    assert widths[0] <= widths[1] <= widths[2]
+    results = Axe().run(opened.page)
+    assert results.violations_count == 0, results.generate_report()
+    assert opened.errors == []
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+@pytest.mark.parametrize("family", [*SORTS, FAILING])
+def test_every_sort_of_page_is_laid_out(open_family: Callable, family: str, phone: bool) -> None:
+    laid_out(open_family(family, phone=phone, scheme="dark" if phone else "light"))
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+@pytest.mark.parametrize("path", ["", "checks/"])
+def test_the_pages_about_all_families_are_laid_out(open_page: Callable, path: str, phone: bool) -> None:
+    laid_out(open_page(path, phone=phone, scheme="light" if phone else "dark"))
+
+
+def test_the_navigation_leads_to_the_overview_and_the_checks(open_page: Callable) -> None:
+    opened = open_page("")
+    page = opened.page
+    tabs = page.locator(".md-tabs__link")
+    assert [text.strip() for text in tabs.all_inner_texts()] == ["Overview", "Checks"]
+    for family in (*FAMILIES, *SORTS, FAILING):
+        expect(page.locator(f'.index-families a[href="families/{family}/"]')).to_have_count(1)
+    tabs.nth(1).click()
+    expect(page.locator("h1")).to_contain_text("What was checked")
+    page.locator('[id="doge"] a').click()
+    expect(page.locator("h1")).to_contain_text("Doge")
+    assert opened.errors == []
+
+
+def test_a_family_that_failed_says_so_wherever_it_is_named(open_family: Callable, open_page: Callable) -> None:
+    opened = open_family(FAILING)
+    failure = opened.facts["failure"]
+    reason = opened.page.locator(".failed-reason")
+    assert reason.inner_text().replace("\u200b", "") == failure["reason"]
+    expect(opened.page.locator(".failed-here")).to_contain_text(failure["step"])
+    expect(opened.node("stream.input")).to_have_count(0)
+    index = open_page("").page
+    expect(index.locator(".index-failed", has=index.locator(f'a[href="families/{FAILING}/"]'))).to_contain_text(
+        "not verified")
+    expect(open_page("checks/").page.locator(f'[id="{FAILING}"]')).to_contain_text(failure["step"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def captured(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], CheckpointFacts]:
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], CheckpointFacts]:
     """``captured(id)``: the facts of a recorded checkpoint."""
     from encyclopedia.capture.checkpoint import capture_checkpoint
     from encyclopedia.checkpoints import recorded
     from encyclopedia.facts import CheckpointFacts
 
-    base = tmp_path_factory.getbasetemp()
-    folder = base if worker_id == "master" else base.parent
+    base, worker = tmp_path_factory.getbasetemp(), os.environ.get("PYTEST_XDIST_WORKER")
+    folder = base if worker is None else base.parent
     made: dict[str, CheckpointFacts] = {}
 
     def get(checkpoint: str) -> CheckpointFacts:
@@ -29,7 +30,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callab
                 made[checkpoint] = CheckpointFacts.model_validate_json(shared.read_text())
             else:
                 made[checkpoint] = capture_checkpoint(recorded(checkpoint))
-                partial = shared.with_suffix(f".{worker_id}")
+                partial = shared.with_suffix(f".{worker or 'alone'}")
                 partial.write_text(made[checkpoint].model_dump_json(by_alias=True))
                 partial.replace(shared)
         return made[checkpoint]

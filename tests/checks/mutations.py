@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,16 +10,23 @@ from typing import Any
 import pytest
 import torch
 
-import encyclopedia.checks.run
+import encyclopedia.checks.meaning
 import encyclopedia.model.availability
 import encyclopedia.model.envoys
-import encyclopedia.model.kinds
-import encyclopedia.model.structure
 import encyclopedia.model.transformer
+import encyclopedia.structure.derive
+import encyclopedia.structure.sizes
 import encyclopedia.vocabulary
+from encyclopedia.checkpoints import read_family
 from encyclopedia.families import Declared, Family
-from encyclopedia.model.envoys import Attention, Mixture, StandardHost
+from encyclopedia.model.envoys import Attention, Block, Mixture, Mlp, StandardHost
 from encyclopedia.model.locations import root_locations
+from encyclopedia.model.transformer import StandardizedTransformer
+from encyclopedia.structure.contributions import find_sum
+from encyclopedia.structure.parts import Sum
+from encyclopedia.structure.sizes import SPELLINGS, SizeSources
+from encyclopedia.structure.sublayers import find_sublayers
+from encyclopedia.vocabulary import Value
 
 DOGE = "SmallDoge/Doge-260M"
 DOGE_MQA = "SmallDoge/Doge-20M"
@@ -27,6 +35,21 @@ XS = "poolside/Laguna-XS-2.1"
 M1 = "poolside/Laguna-M.1"
 LLAMA = "HuggingFaceTB/SmolLM2-135M-Instruct"
 LLAMA_MHA = "meta-llama/Llama-2-7b-hf"
+
+
+def reference(model_type: str) -> str:
+    """The id of the checkpoint that the family's page opens on."""
+    return next(record.id for record in read_family(model_type)[0] if record.reference)
+
+
+#: Norms on both sides, norms behind only, one norm for two sublayers side by side.
+GEMMA2, OLMO2, COHERE = map(reference, ("gemma2", "olmo2", "cohere"))
+#: Scaled sums, a shared expert behind a gate, an attention that does its own arithmetic, several streams.
+GRANITE, QWEN2_MOE, BLOOM, DEEPSEEK_V4 = map(reference, ("granite", "qwen2_moe", "bloom", "deepseek_v4"))
+#: Not all that is derived of it is confirmed, so what is not is left out and the rest checked leniently.
+LENIENT = {DEEPSEEK_V4}
+#: Recurrent mixers: a state-space scan, the delta rule, and an LRU beside blocks of attention.
+MAMBA2, QWEN3_NEXT, GRIFFIN = map(reference, ("mamba2", "qwen3_next", "recurrent_gemma"))
 
 #: The attention interface's call, and the eager attention inside it.
 CALL = "source.attention_interface_1"
@@ -88,6 +111,66 @@ def patching(owner: Any, name: str, replacement: Any) -> Callable[[Family, pytes
     return change
 
 
+def both(*changes: Callable[[Family, pytest.MonkeyPatch], Family]) -> Callable[[Family, pytest.MonkeyPatch], Family]:
+    """One change after another."""
+
+    def change(declared: Family, patch: pytest.MonkeyPatch) -> Family:
+        for each in changes:
+            declared = each(declared, patch)
+        return declared
+
+    return change
+
+
+def deriving(owner: Any, name: str, replacement: Any) -> Callable[[Family, pytest.MonkeyPatch], Family]:
+    """The family as it is, over a structure that is derived anew and wrongly."""
+
+    def change(declared: Family, patch: pytest.MonkeyPatch) -> Family:
+        patch.setattr(encyclopedia.structure.derive, "_derived", OrderedDict())
+        patch.setattr(owner, name, replacement)
+        return declared
+
+    return change
+
+
+def derived_with(host: str, **fields: Any) -> Callable[[Family, pytest.MonkeyPatch], Family]:
+    """The structure with other fields on the sublayers that are ``host``."""
+
+    def wrong(run: Any, recording: Any, found: Any) -> Any:
+        sublayers, total = find_sublayers(run, recording, found)
+        return tuple(replace(each, **fields) if each.host == host else each for each in sublayers), total
+
+    return deriving(encyclopedia.structure.derive, "find_sublayers", wrong)
+
+
+def summed_with(host: str, factor: str | None) -> Callable[[Family, pytest.MonkeyPatch], Family]:
+    """The structure with another factor in front of what ``host`` adds."""
+
+    def wrong(run: Any, recording: Any, found: Any) -> Any:
+        sublayers, total = find_sublayers(run, recording, found)
+        assert total is not None
+        terms = tuple(replace(term, factor=factor) if term.host == host else term for term in total.terms)
+        return sublayers, replace(total, terms=terms)
+
+    return deriving(encyclopedia.structure.derive, "find_sublayers", wrong)
+
+
+def spelled(name: str, *spellings: str) -> Callable[[Family, pytest.MonkeyPatch], Family]:
+    """A size that other attributes are read for."""
+    return deriving(encyclopedia.structure.sizes, "SPELLINGS", {**SPELLINGS, name: spellings})
+
+
+def sized(**sizes: Callable[[Any, dict[str, int]], int]) -> Callable[[Family, pytest.MonkeyPatch], Family]:
+    """Sizes computed from the config and the right ones instead."""
+    read = SizeSources.read
+
+    def wrong(sources: SizeSources, sublayers: Any, config: Any) -> dict[str, int]:
+        found = read(sources, sublayers, config)
+        return {**found, **{name: size(config, found) for name, size in sizes.items()}}
+
+    return patching(SizeSources, "read", wrong)
+
+
 def read_at(
     sentence: str, checkpoint: str, native: str, value: str, location: str, block: int | None = 0,
     writing: bool = False,
@@ -99,8 +182,8 @@ def read_at(
 def root_read_at(sentence: str, checkpoint: str, value: str, location: str) -> Mutation:
     """A value of the root declared at a wrong place."""
 
-    def wrong() -> dict[str, str]:
-        return {**root_locations(), value: location}
+    def wrong(*arguments: Any) -> dict[str, str]:
+        return {**root_locations(*arguments), value: location}
 
     return Mutation(sentence, checkpoint, value, patching(encyclopedia.model.transformer, "root_locations", wrong),
                     None)
@@ -109,11 +192,17 @@ def root_read_at(sentence: str, checkpoint: str, value: str, location: str) -> M
 def with_axes(sentence: str, checkpoint: str, value: str, dims: str, block: int | None = 0, **more: Any) -> Mutation:
     """A value said to have other axes."""
 
+    def mutated(entry: Value) -> Value:
+        if entry.name != value or entry.layout is None:
+            return entry
+        return replace(entry, layout=replace(entry.layout, dims=tuple(dims.split()), **more))
+
     def change(declared: Family, patch: pytest.MonkeyPatch) -> Family:
-        patch.setattr(encyclopedia.vocabulary, "VOCABULARY", tuple(
-            replace(entry, layout=replace(entry.layout, dims=tuple(dims.split()), **more))
-            if entry.name == value and entry.layout is not None else entry
-            for entry in encyclopedia.vocabulary.VOCABULARY))
+        patch.setattr(encyclopedia.vocabulary, "VOCABULARY", tuple(map(mutated, encyclopedia.vocabulary.VOCABULARY)))
+        for host_class in (StandardizedTransformer, Block, Attention, Mlp, Mixture):
+            descriptor = vars(host_class).get(value)
+            if descriptor is not None:
+                patch.setattr(descriptor, "value", mutated(descriptor.value))
         return declared
 
     return Mutation(sentence, checkpoint, value, change, block)
@@ -279,14 +368,13 @@ LAYOUTS = [
     with_axes("expert indices are fractions", M1, "expert_indices", "batch seq top_k", 1, dtype="float"),
     with_axes("the stream has the sequence first", LLAMA, "layer_output", "seq batch hidden_size"),
     with_axes("logits are as wide as the stream", DOGE, "logits", "batch seq hidden_size", None),
-    Mutation("there are as many key heads as query heads", LLAMA, "attention_keys", patching(
-        encyclopedia.model.kinds, "attention_sizes", lambda module, config: replace(
-            encyclopedia.model.structure.attention_sizes(module, config), num_kv_heads=6))),
-    Mutation("the config's head count holds on every block", XS, "attention_queries", patching(
-        encyclopedia.model.kinds, "attention_sizes", lambda module, config: replace(
-            encyclopedia.model.structure.attention_sizes(module, config), num_heads=config.num_attention_heads)), 1),
-    Mutation("the neurons are as wide as what the down projection returns", DOGE, "mlp_activation", patching(
-        encyclopedia.model.kinds, "inner_width", lambda mlp: mlp.down_proj.out_features)),
+    Mutation("there are as many key heads as query heads", LLAMA, "attention_keys",
+             sized(num_kv_heads=lambda config, found: found["num_heads"])),
+    Mutation("the config's head count holds on every block", XS, "attention_queries",
+             sized(num_heads=lambda config, found: config.num_attention_heads), 1),
+    Mutation("the neurons are as wide as what the down projection returns", DOGE, "mlp_activation", deriving(
+        encyclopedia.structure.sizes, "_written_from",
+        lambda path: lambda module, config: module.get_submodule(path).out_features)),
 ]
 
 
@@ -299,18 +387,20 @@ def swapped_heads(host: Attention, value: Any, tensor: Any) -> Any:
 
 def swapped_tokens(host: Mixture, value: Any, tensor: Any) -> Any:
     """Flat tokens taken for sequence by batch, in the right shape."""
-    layout, tokens = value.layout, host._tokens
+    layout, tokens = value.layout, host.root.tokens
     if layout is None or tokens is None or tensor.ndim != len(layout.dims) - 1:
         return tensor
     return tensor.unflatten(0, (tokens[1], tokens[0])).transpose(0, 1)
 
 
-def lost(host: StandardHost, tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+def lost(host: StandardHost, value: Value, tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """A write that never arrives."""
     return like
 
 
-def first_prompt_only(host: StandardHost, tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+def first_prompt_only(
+    host: StandardHost, value: Value, tensor: torch.Tensor, like: torch.Tensor
+) -> torch.Tensor:
     """A write that arrives at the first token's row alone."""
     return torch.cat([tensor.reshape(like.shape)[:1], like[1:]])
 
@@ -329,6 +419,19 @@ FOLDING = [
     Mutation("a write reaches the first prompt only", LLAMA, "logits",
              patching(StandardHost, "fold", first_prompt_only), None, writing=True),
 ]
+
+def ungated(run: Any, config: Any) -> Sum:
+    """The sum with nothing in front of any term."""
+    total = find_sum(run, config)
+    assert total is not None
+    return replace(total, stream="", terms=tuple(replace(term, factor=None) for term in total.terms))
+
+
+def gated_once(run: Any, config: Any) -> Sum:
+    """The sum with one gate on the stream, and none on a term."""
+    total = ungated(run, config)
+    return replace(total, stream="input_residual")
+
 
 _ATTENTION, _MLP = "self_attn.attention_output", "mlp.mlp_output"
 
@@ -359,7 +462,15 @@ IDENTITIES = [
     Mutation("the gates are declared on each other's sublayer", DOGE, "layer_mid",
              saying(stream_gates={"self_attn": "post_attention_residual", "mlp": "input_residual"})),
     Mutation("one gate is not declared", DOGE, "layer_mid", saying(stream_gates={"self_attn": "input_residual"})),
-    Mutation("no gate is declared", DOGE_MOE, "layer_mid", saying(stream_gates={})),
+    Mutation("no gate is declared, and none derived", DOGE_MOE, "layer_mid",
+             both(saying(stream_gates={}), patching(Sum, "gates", property(lambda found: None)))),
+    Mutation("the gates are derived in each other's place", DOGE, "layer_mid", both(
+        saying(stream_gates={}),
+        patching(Sum, "gates", property(lambda found: ("post_attention_residual", "input_residual"))))),
+    Mutation("the derived sum has lost its gates", DOGE, "layer_output", both(
+        saying(identity=None), deriving(encyclopedia.structure.derive, "find_sum", ungated))),
+    Mutation("the derived sum has lost its second gate", DOGE_MOE, "layer_output", both(
+        saying(identity=None), deriving(encyclopedia.structure.derive, "find_sum", gated_once))),
     Mutation("a gate is declared that the block has not got", LLAMA, "layer_mid",
              saying(stream_gates={"mlp": "input_residual"})),
 ]
@@ -416,4 +527,107 @@ AVAILABILITY = [
                              for name in host.values()}),
 ]
 
-MUTATIONS = [*LOCATIONS, *LAYOUTS, *FOLDING, *IDENTITIES, *AVAILABILITY]
+SCAN, DELTA = "source.mamba2_chunk_scan_0", "source.torch_chunk_gated_delta_rule_0"
+
+RECURRENT = [
+    read_at("Mamba's queries are its keys", MAMBA2, "Mamba2Mixer", "attention_queries", f"{SCAN}.inputs[3]"),
+    read_at("Mamba's keys are its queries", MAMBA2, "Mamba2Mixer", "attention_keys", f"{SCAN}.inputs[4]"),
+    read_at("Mamba's values are its step sizes", MAMBA2, "Mamba2Mixer", "attention_values", f"{SCAN}.inputs[1]"),
+    read_at("Mamba's output is what enters its last projection", MAMBA2, "Mamba2Mixer", "attention_output",
+            "out_proj.input"),
+    read_at("the delta rule's keys are its queries", QWEN3_NEXT, "Qwen3NextGatedDeltaNet", "attention_keys",
+            f"{DELTA}.inputs[0]"),
+    read_at("the delta rule's queries are its keys", QWEN3_NEXT, "Qwen3NextGatedDeltaNet", "attention_queries",
+            f"{DELTA}.inputs[1]"),
+    read_at("the delta rule's decays are its betas", QWEN3_NEXT, "Qwen3NextGatedDeltaNet", "decays",
+            f"{DELTA}.inputs[beta]"),
+    read_at("the delta rule's betas are its decays", QWEN3_NEXT, "Qwen3NextGatedDeltaNet", "betas",
+            f"{DELTA}.inputs[g]"),
+    read_at("the delta rule's state is its outputs", QWEN3_NEXT, "Qwen3NextGatedDeltaNet", "attention_head_outputs",
+            f"{DELTA}.output[1]"),
+    identity("a block with one mixer adds an MLP", MAMBA2, f"layers[i].input + linear_attn.attention_output + {_MLP}"),
+    identity("a recurrent block passes its input on", MAMBA2, "layers[i].input"),
+]
+
+DERIVED = [
+    Mutation("the attention's norm is the one in front of the MLP", GEMMA2, "attention_norm_output",
+             derived_with("self_attn", norm="pre_feedforward_layernorm")),
+    Mutation("the attention's norm is the one behind it", OLMO2, "attention_norm_output",
+             derived_with("self_attn", norm="post_attention_layernorm")),
+    Mutation("the MLP's norm is the attention's, where norms stand on both sides", GEMMA2, "mlp_norm_output",
+             derived_with("mlp", norm="input_layernorm")),
+    Mutation("the norm of two sublayers side by side is a layer of the MLP", COHERE, "mlp_norm_output",
+             derived_with("mlp", norm="mlp.act_fn")),
+    Mutation("what attention adds is read in front of its second norm", GEMMA2, "layer_mid",
+             derived_with("self_attn", contribution="output[0]", post_norm=None)),
+    Mutation("what the MLP adds is read in front of its second norm", GEMMA2, "layer_mid",
+             derived_with("mlp", contribution="output", post_norm=None)),
+    Mutation("what attention adds is read in front of its only norm", OLMO2, "layer_mid",
+             derived_with("self_attn", contribution="output[0]", post_norm=None)),
+    Mutation("what the MLP adds is read in front of its only norm", OLMO2, "layer_mid",
+             derived_with("mlp", contribution="output", post_norm=None)),
+    Mutation("what the MLP adds is the norm in front of it", COHERE, "mlp_output",
+             derived_with("mlp", contribution="../input_layernorm.output")),
+    Mutation("what attention adds is what it returns, stream included", BLOOM, "layer_mid",
+             derived_with("self_attn", contribution="output[0]", projection=None)),
+    Mutation("the premix enters another projection", GEMMA2, "attention_premix",
+             derived_with("self_attn", projection="q_proj")),
+    Mutation("the activation is the one behind the up projection", GEMMA2, "mlp_activation",
+             derived_with("mlp", activation="up_proj.output")),
+    Mutation("sublayers side by side have a stream between them", COHERE, "layer_mid",
+             deriving(encyclopedia.structure.derive, "_mid", lambda run, sublayers: "mlp.input")),
+    Mutation("the stream between two sublayers is the block's input", OLMO2, "layer_mid",
+             deriving(encyclopedia.structure.derive, "_mid", lambda run, sublayers: "self_attn.input")),
+    Mutation("a block with several streams has one", DEEPSEEK_V4, "layer_input",
+             deriving(encyclopedia.structure.derive, "_streams", lambda run: None)),
+    Mutation("a block has one stream more than it carries", DEEPSEEK_V4, "layer_input", deriving(
+        encyclopedia.structure.derive, "_streams", lambda run: run.call.leaving.shape[2] + 1)),
+    Mutation("a scaled sum is a plain one", GRANITE, "layer_mid", summed_with("self_attn", None)),
+    Mutation("a scaled sum has another of the config's factors", GRANITE, "layer_mid",
+             summed_with("self_attn", "config.attention_multiplier")),
+    Mutation("the second term of a scaled sum has no factor", GRANITE, "layer_mid", summed_with("mlp", None)),
+    Mutation("a plain sum is a scaled one", OLMO2, "layer_mid", summed_with("mlp", "config.initializer_range")),
+    Mutation("only one of two sublayers side by side is added", COHERE, "layer_output", deriving(
+        encyclopedia.structure.derive, "find_sum", lambda run, config: replace(
+            total := find_sum(run, config), terms=total.terms[:1]))),
+    Mutation("there is an expert for every slot", QWEN2_MOE, "router_logits", spelled("num_experts", "top_k")),
+    Mutation("a token is routed to as many experts as there are", QWEN2_MOE, "expert_weights",
+             sized(top_k=lambda config, found: found["num_experts"])),
+    Mutation("a head is as wide as the stream, where nothing shows its width", BLOOM, "attention_values",
+             spelled("head_dim", "hidden_size")),
+    Mutation("neurons are counted behind the projection, where it mixes them", BLOOM, "mlp_neurons", deriving(
+        encyclopedia.structure.sizes, "_written_from",
+        lambda path: lambda module, config: module.get_submodule(path).out_features)),
+    Mutation("a window's attention has as many key heads as query heads", GEMMA2, "attention_keys",
+             sized(num_kv_heads=lambda config, found: found["num_heads"])),
+    Mutation("the shared expert's gate is left out", QWEN2_MOE, "routed_output",
+             patching(encyclopedia.checks.meaning, "SHARED_GATES", ())),
+    read_at("the shared expert's output is read behind its gate", QWEN2_MOE, "Qwen2MoeSparseMoeBlock",
+            "shared_expert_output", "source.shared_expert_output_1.output"),
+    read_at("the routed output has the gated shared expert in it", QWEN2_MOE, "Qwen2MoeSparseMoeBlock",
+            "routed_output", "source.expert_output_1.output"),
+    identity("the norm behind a sublayer counts for nothing", GEMMA2,
+             "layers[i].input + self_attn.attention_output + 2 * mlp.mlp_output"),
+    identity("a scale on one of two terms", GRANITE,
+             f"layers[i].input + layers[i].residual_multiplier * {_ATTENTION} + {_MLP}"),
+    identity("a scale on the stream too", GRANITE,
+             f"layers[i].residual_multiplier * (layers[i].input + {_ATTENTION} + {_MLP})"),
+    identity("sublayers side by side add the MLP twice", COHERE, f"layers[i].input + {_ATTENTION} + 2 * {_MLP}"),
+]
+
+OWN = [
+    read_at("scores are what the softmax returns, in arithmetic of its own", BLOOM, "BloomAttention",
+            "attention_scores", "source.F_softmax_0.output"),
+    read_at("the pattern is what the softmax is given, in arithmetic of its own", BLOOM, "BloomAttention",
+            "attention_probabilities", "source.F_softmax_0.input"),
+    read_at("the pattern is read in front of the dropout, in arithmetic of its own", BLOOM, "BloomAttention",
+            "attention_probabilities", "source.F_softmax_0.output"),
+    read_at("scores are read in front of the mask, in arithmetic of its own", BLOOM, "BloomAttention",
+            "attention_scores", "source.attention_scores_view_0.output"),
+    read_at("keys are the values, in arithmetic of its own", BLOOM, "BloomAttention", "attention_keys",
+            "source.layer_past_update_0.output[1]"),
+    read_at("head outputs are read in front of their transposition, in arithmetic of its own", BLOOM,
+            "BloomAttention", "attention_head_outputs", "source.torch_bmm_0.output"),
+]
+
+MUTATIONS = [*LOCATIONS, *LAYOUTS, *FOLDING, *IDENTITIES, *AVAILABILITY, *RECURRENT, *DERIVED, *OWN]

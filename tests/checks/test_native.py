@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from encyclopedia.checks.native import record
+from encyclopedia.native import record
 from encyclopedia.twin import prompt_for
 from tests.checks.mutations import DOGE, LLAMA, XS
 

@@ -29,11 +29,9 @@ def found(text: str, model_type: str = "laguna") -> list[tuple[int, str]]:
     return [(number.line, number.text) for number in typed_numbers(text, family(model_type))]
 
 
-@pytest.mark.parametrize("model_type", families_recorded())
+@pytest.mark.parametrize("model_type", [name for name in families_recorded() if (NOTES / f"{name}.md").exists()])
 def test_the_notes_have_none(model_type: str) -> None:
     path = NOTES / f"{model_type}.md"
-    if not path.exists():
-        pytest.skip("it has no notes")
     assert found(path.read_text(encoding="utf-8"), model_type) == []
 
 

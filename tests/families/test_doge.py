@@ -10,7 +10,7 @@ from encyclopedia import StandardizedTransformer, Unavailable
 from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.checkpoints import read_family, recorded
 from encyclopedia.families import family
-from encyclopedia.model.build import build_without_weights
+from encyclopedia.instantiate import build_without_weights
 from encyclopedia.twin import KEPT_KEYS
 
 DENSE = ("SmallDoge/Doge-260M", "SmallDoge/Doge-20M", "SmallDoge/Doge-40M")

@@ -10,7 +10,7 @@ from encyclopedia import NoWeights, StandardizedTransformer, Unavailable
 from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.checkpoints import recorded
 from encyclopedia.families import family
-from encyclopedia.model.build import build_without_weights
+from encyclopedia.instantiate import build_without_weights
 from encyclopedia.twin import twin_of
 
 XS = "poolside/Laguna-XS-2.1"

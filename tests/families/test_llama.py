@@ -9,7 +9,7 @@ from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.checkpoints import read_family, recorded
 from encyclopedia.families import Family, family
 from encyclopedia.measure.records import find_measured, read_measured
-from encyclopedia.model.build import build_without_weights
+from encyclopedia.instantiate import build_without_weights
 from encyclopedia.model.structure import attention_sizes
 
 SHOWN = [record.id for record in read_family("llama")[0]]

@@ -6,10 +6,10 @@ import pytest
 
 from encyclopedia.checkpoints import read_family, recorded
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
+from encyclopedia.instantiate import config_of
 from encyclopedia.measure.quantities import QUANTITIES
 from encyclopedia.measure.records import MeasuredRecord, find_measured, read_measured, write_measured
 from encyclopedia.measure.run import MeasureError, matching_checkpoint, rounded
-from encyclopedia.model.build import config_of
 from encyclopedia.notes import Measurement, NotesError, fill
 
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"

@@ -187,10 +187,10 @@ def test_every_step_of_a_generation_is_read(endless: StandardizedTransformer, ot
             predicted.append(endless.next_token_probs.argmax(-1))
         result = tracer.result.save()
     assert found == [
-        ((1, 13), (1, 12, 13, 13), (1, 13, 64), (1, 13, 3, 48)),
-        ((1, 1), (1, 12, 1, 14), (1, 1, 64), (1, 1, 3, 48)),
-        ((1, 1), (1, 12, 1, 15), (1, 1, 64), (1, 1, 3, 48)),
-        ((1, 1), (1, 12, 1, 16), (1, 1, 64), (1, 1, 3, 48)),
+        ((1, 13), (1, 12, 13, 13), (1, 13, 36), (1, 13, 3, 48)),
+        ((1, 1), (1, 12, 1, 14), (1, 1, 36), (1, 1, 3, 48)),
+        ((1, 1), (1, 12, 1, 15), (1, 1, 36), (1, 1, 3, 48)),
+        ((1, 1), (1, 12, 1, 16), (1, 1, 36), (1, 1, 3, 48)),
     ]
     assert result[0, 13:].tolist() == torch.cat(predicted).tolist()
 

@@ -11,8 +11,7 @@ import torch
 from transformers import AutoModel
 
 from encyclopedia import NoWeights, StandardizedTransformer, Unavailable
-from encyclopedia.model import UnknownStructure
-from encyclopedia.model.structure import without_weights
+from encyclopedia.structure.stack import UnknownStructure, without_weights
 
 DOGE = "SmallDoge/Doge-260M"
 LAGUNA = "poolside/Laguna-XS-2.1"
@@ -65,7 +64,7 @@ def test_a_folder_is_dispatched_by_the_first_trace(folder: Path, plain_twin: Any
     assert repr(model) == printed
     assert [model.layers[layer].self_attn.num_heads for layer in range(model.num_layers)] == sizes
     assert premix.shape == (1, 4, attention.num_heads, attention.head_dim)
-    assert router_logits.shape == (1, 4, 64)
+    assert router_logits.shape == (1, 4, 36)
     assert expert_outputs.shape == (1, 4, 3, 48)
     loaded = StandardizedTransformer(plain_twin(LAGUNA, attn_implementation=load), tokenizer=tokenizer)
     with loaded.trace("the cat runs fast"):

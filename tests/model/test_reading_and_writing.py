@@ -70,12 +70,12 @@ def test_a_wrong_layout_is_refused(laguna: StandardizedTransformer, prompt: torc
     """Heads and positions swapped have as many numbers, so a reshape would take them."""
     attention = laguna.layers[1].self_attn
     with pytest.raises(ValueError, match=(
-        r"attention_premix takes HeadOutputs \[batch seq num_heads head_dim\], here \[2, 13, 16, 80\], "
-        r"and got shape \[2, 16, 13, 80\]")), laguna.trace(prompt):
+        r"attention_premix takes HeadOutputs \[batch seq num_heads head_dim\], here \[2, 13, 16, 32\], "
+        r"and got shape \[2, 16, 13, 32\]")), laguna.trace(prompt):
         attention.attention_premix = attention.attention_premix.transpose(1, 2)
     with pytest.raises(ValueError, match="and got int"), laguna.trace(prompt):
         attention.attention_premix = 0
-    with pytest.raises(ValueError, match=r"router_logits takes .* and got shape \[26, 64\]"), laguna.trace(prompt):
+    with pytest.raises(ValueError, match=r"router_logits takes .* and got shape \[26, 36\]"), laguna.trace(prompt):
         laguna.layers[1].mlp.router_logits = laguna.layers[1].mlp.router_logits.flatten(0, 1)
     with pytest.raises(ValueError, match="layer_output takes Residual"), laguna.trace(prompt):
         laguna.layers[0].layer_output = torch.zeros(48)
@@ -84,9 +84,9 @@ def test_a_wrong_layout_is_refused(laguna: StandardizedTransformer, prompt: torc
 @pytest.mark.parametrize("name", ["next_token_probs", "input_size"])
 def test_a_computed_value_cannot_be_written(laguna: StandardizedTransformer, prompt: torch.Tensor, name: str) -> None:
     with pytest.raises(TypeError, match=f"{name} is computed from other values"):
-        setattr(laguna, name, torch.zeros(2, 96))
+        setattr(laguna, name, torch.zeros(2, 97))
     with pytest.raises(TypeError, match=f"{name} is computed from other values"), laguna.trace(prompt):
-        setattr(laguna, name, torch.zeros(2, 96))
+        setattr(laguna, name, torch.zeros(2, 97))
 
 
 def test_the_whole_attention_is_read_in_forward_order(laguna: StandardizedTransformer, prompt: torch.Tensor) -> None:
@@ -104,8 +104,8 @@ def test_the_whole_attention_is_read_in_forward_order(laguna: StandardizedTransf
         output = attention.attention_output.save()
     assert [tuple(value.shape) for value in (normed, projected, queries, keys, scores, probabilities, heads, premix,
                                              output)] == [
-        (2, 13, 48), (2, 13, 960), (2, 12, 13, 80), (2, 2, 13, 80), (2, 12, 13, 13), (2, 12, 13, 13), (2, 13, 12, 80),
-        (2, 13, 12, 80), (2, 13, 48)]
+        (2, 13, 48), (2, 13, 384), (2, 12, 13, 32), (2, 2, 13, 32), (2, 12, 13, 13), (2, 12, 13, 13), (2, 13, 12, 32),
+        (2, 13, 12, 32), (2, 13, 48)]
 
 
 def test_both_spellings_of_the_stack_are_one_host(laguna: StandardizedTransformer, prompt: torch.Tensor) -> None:

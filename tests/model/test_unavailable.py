@@ -134,4 +134,22 @@ def test_a_call_that_returns_a_tuple_has_no_logits(laguna: StandardizedTransform
         laguna.logits.save()
     with laguna.trace(prompt, return_dict=False):
         head = laguna.lm_head_output.save()
-    assert head.shape == (2, 13, 96)
+    assert head.shape == (2, 13, 97)
+
+
+def test_a_value_that_was_not_confirmed_is_refused_with_its_reason(plain_twin: Any, prompt: torch.Tensor) -> None:
+    reason = "no run confirmed it"
+    model = StandardizedTransformer(plain_twin(LAGUNA), unconfirmed={
+        ("LagunaAttention", "self_attn"): {"attention_scores": reason},
+        ("LagunaForCausalLM", "model"): {"final_norm_output": reason},
+    })
+    for layer in range(model.num_layers):
+        assert model.support(layer=layer)["model.layers[i].self_attn"]["attention_scores"] == reason
+        with pytest.raises(Unavailable, match=f"attention_scores is not available on this load: {reason}"):
+            _ = model.layers[layer].self_attn.attention_scores
+    assert model.unavailable("final_norm_output") == reason
+    with pytest.raises(Unavailable, match=reason), model.trace(prompt):
+        model.final_norm_output.save()
+    with model.trace(prompt):
+        probabilities = model.layers[0].self_attn.attention_probabilities.save()
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(2, 12, 13))

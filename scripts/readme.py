@@ -1,0 +1,43 @@
+"""Write the table of families by kind into the README, from the data of the built site.
+
+    python scripts/readme.py [--check]
+
+With ``--check`` nothing is written, and a table that is not the site's ends in an error.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from encyclopedia.facts import FamilyFacts
+from encyclopedia.page.kinds_table import kinds_table
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+BETWEEN = re.compile(r"(?<=<!-- families by kind -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def table() -> str:
+    """The table over every family in the site's data."""
+    data = ROOT / "site_src" / "data"
+    return kinds_table([FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
+                        for path in sorted(data.glob("*.json")) if path.stem not in ("index", "schema")])
+
+
+def main() -> int:
+    """Write the table, or compare it."""
+    text = README.read_text(encoding="utf-8")
+    written = BETWEEN.sub(lambda _: table(), text)
+    if "--check" in sys.argv[1:]:
+        if written != text:
+            print("README.md: its table of families by kind is not the built site's: run scripts/readme.py")
+            return 1
+        return 0
+    README.write_text(written, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
