@@ -155,6 +155,12 @@ class Here:
         """The host that mixes positions."""
         return "self_attn" if self.kind.sublayer("self_attn") is not None else "linear_attn"
 
+    @property
+    def normed_mixer(self) -> str:
+        """The host that mixes positions; of two that share a norm, the one that the norm is found in front of."""
+        return next((sublayer.host for sublayer in self.kind.sublayers
+                     if sublayer.host in ("self_attn", "linear_attn") and sublayer.norm is not None), self.mixer)
+
     def factor(self, host: str) -> float:
         """What multiplies the contribution of ``host`` before its add."""
         expression = None if self.kind.sum is None else self.kind.sum.factor(host)
@@ -284,7 +290,7 @@ def _layer_input(here: Here) -> Iterator[Expected]:
 
 def _normed(host: str | None, stream: str, text: str) -> Callable[[Here], Iterator[Expected]]:
     def recompute(here: Here) -> Iterator[Expected]:
-        sublayer = here.other(host or here.mixer)
+        sublayer = here.other(host or here.normed_mixer)
         assert sublayer is not None
         assert sublayer.norm is not None
         call = here.root.call(f"{here.path}.{sublayer.first}")
@@ -301,15 +307,18 @@ def _hidden_states(call: Call) -> torch.Tensor:
 
 
 def _layer_mid(here: Here) -> Iterator[Expected]:
-    first, second = (sublayer.host for sublayer in here.kind.sublayers)
-    stream = here.gate(first) * here.value("layer", "layer_input")
-    added = here.factor(first) * here.value(first, CONTRIBUTIONS[first])
-    yield "the stream after the first sublayer's add", stream + added
+    *mixers, last = (sublayer.host for sublayer in here.kind.sublayers)
+    stream = here.value("layer", "layer_input")
+    for host in mixers:
+        stream = here.gate(host) * stream + here.factor(host) * here.value(host, CONTRIBUTIONS[host])
+    yield "the stream after the add in front of the last sublayer", stream
     found = here.kind.sum
     # With norms behind the adds there is neither a sum nor an identity, and nothing can be taken off the output.
-    if here.family.identity is not None if found is None else len(found.terms) == 2 and found.common is None:
-        leaving = here.value("layer", "layer_output") - here.factor(second) * here.value(second, CONTRIBUTIONS[second])
-        yield "layer_output without the second sublayer's term", leaving / here.gate(second)
+    plain = here.family.identity is not None if found is None else (
+        len(found.terms) == len(mixers) + 1 and found.common is None)
+    if plain:
+        leaving = here.value("layer", "layer_output") - here.factor(last) * here.value(last, CONTRIBUTIONS[last])
+        yield "layer_output without the last sublayer's term", leaving / here.gate(last)
 
 
 def _mlp_input(here: Here) -> Iterator[Expected]:
@@ -480,8 +489,11 @@ def _activation(here: Here) -> Iterator[Expected]:
     gate = child_named(mlp, ("gate_proj", "w1"))
     act = child_named(mlp, ("act_fn", "activation_fn", "act"))
     if gate is not None and act is not None:
-        entering = here.value("layer", "mlp_input")
-        yield f"{act} of {gate} of mlp_input", mlp.get_submodule(act)(mlp.get_submodule(gate)(entering))
+        call = here.root.call(f"{here.path}.{act}")
+        yield f"{act} of what a plain hook sees enter it", mlp.get_submodule(act)(call.entering)
+        if same(call.entering, here.root.call(f"{here.path}.{gate}").output):
+            entering = here.value("layer", "mlp_input")
+            yield f"{act} of {gate} of mlp_input", mlp.get_submodule(act)(mlp.get_submodule(gate)(entering))
     else:
         assert here.sublayer is not None
         assert here.sublayer.activation is not None

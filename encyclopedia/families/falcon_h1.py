@@ -18,8 +18,8 @@ FAMILY = Family(
     model_type="falcon_h1",
     title="Falcon-H1",
     subtitle=(
-        "Each block runs a Mamba-2 mixer and an attention side by side on one normed stream, and constants scale almost "
-        "all that is added, from the embeddings to the logits."
+        "Each block runs a Mamba-2 mixer and an attention side by side on one normed stream, and constants scale "
+        "almost everything that is added, from the embeddings to the logits."
     ),
     hue=18,
     classes={

@@ -90,7 +90,9 @@ def _sizes(block: Any, sublayers: tuple[Sublayer, ...], pattern: _Pattern, confi
     sizes = {"hidden_size": config.hidden_size, **pattern.sources.read(sublayers, config)}
     for sublayer in sublayers:
         if sublayer.host == "linear_attn":
-            sizes = {**recurrent_values(sublayer.module).sizes, **sizes}
+            # A mixer's own head width would stand where an attention's does.
+            own = recurrent_values(sublayer.module).sizes
+            sizes = {**{name: size for name, size in own.items() if name != "head_dim"}, **sizes}
     if pattern.streams is not None:
         sizes["streams"] = pattern.streams
     window = sliding_window(block)

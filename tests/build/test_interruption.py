@@ -39,7 +39,7 @@ def test_an_interrupted_build_leaves_everything_whole(
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(moments.uniform(0.5, 9))
         process.send_signal(sent)
-        process.wait(timeout=60)
+        process.wait(timeout=180)
         assert digest(project / "site") == whole
         for entry in (project / ".cache" / "facts").glob("*.json"):
             model = NotesFacts if entry.name.startswith("notes-") else CheckpointFacts

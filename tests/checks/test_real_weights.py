@@ -19,7 +19,11 @@ needs_weights = pytest.mark.skipif(find_smollm2() is None, reason="the package l
 def test_every_claim_holds_on_smollm2() -> None:
     checked = check_weights("llama", SOURCE)
     assert checked.model.num_layers == 30
-    assert checked.identity_errors == [pytest.approx(0, abs=IDENTITY_TOLERANCE)]
+    found, = checked.identities
+    assert found is not None
+    identity, error = found
+    assert identity == "layers[i].input + self_attn.attention_output + mlp.mlp_output == layer_output"
+    assert error == pytest.approx(0, abs=IDENTITY_TOLERANCE)
     values = {name for host in (checked.model, *checked.model.hosts(0)) for name in type(host).values()}
     by_sort = {sort: {claim.value for claim in checked.claims if claim.sort == sort} for sort in ("layout", "meaning")}
     assert by_sort == {"layout": values, "meaning": values}
