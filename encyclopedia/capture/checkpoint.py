@@ -69,8 +69,8 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
     """
     if record.reason is not None:
         return not_shown(record)
-    declared = family(str(record.config["model_type"]))
     full = build_without_weights(record, attn_implementation="eager")
+    declared = family(str(record.config["model_type"])).on(full.config)
     structure = structure_of(full)
     default = _default_implementations(record)
     checked, unconfirmed = check_on_twin(full, declared, default["_attn_implementation"])

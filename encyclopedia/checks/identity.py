@@ -62,8 +62,10 @@ def measure_identity(
     """
     block = model.layers[layer]
     kind = model.structure.kind_of(layer)
-    own = () if kind.sum is None else tuple(term for term in kind.sum.terms if term.host is None)
-    values, outputs = _read(model, input_ids, layer, [(term.path, term.location) for term in own], writes)
+    own = [] if kind.sum is None else [(term.path, term.location) for term in kind.sum.terms if term.host is None]
+    own += [(name, "output") for name, _ in block._module.named_children()
+            if f"{name}.output" in identity and name not in dict(own)]
+    values, outputs = _read(model, input_ids, layer, own, writes)
     names = _Names(dict(block._module.named_parameters()) | dict(block._module.named_buffers()))
     for (path, location), own_output in outputs.items():
         names.put(f"{path}.output", (own_output,) if location == "output[0]" else own_output)
@@ -94,13 +96,14 @@ def measure_identity(
 def _read(
     model: StandardizedTransformer, input_ids: torch.Tensor, layer: int, own: Sequence[tuple[str, str]],
     writes: Sequence[Write],
-) -> tuple[dict[tuple[str, str], torch.Tensor], dict[tuple[str, str], torch.Tensor]]:
+) -> tuple[dict[tuple[str, str], torch.Tensor], dict[tuple[str, str], torch.Tensor | tuple[torch.Tensor, ...]]]:
     """The block's input, output and contributions by host and name, and modules' own outputs by path and location."""
-    outputs: dict[tuple[str, str], torch.Tensor] = {}
+    outputs: dict[tuple[str, str], torch.Tensor | tuple[torch.Tensor, ...]] = {}
     handles = []
     for path, location in own:
         def keep(module: Any, arguments: tuple, output: Any, key: tuple[str, str] = (path, location)) -> None:
-            outputs[key] = (output[0] if key[1] == "output[0]" else output).clone()
+            kept = output[0] if key[1] == "output[0]" else output
+            outputs[key] = tuple(map(torch.Tensor.clone, kept)) if isinstance(kept, tuple) else kept.clone()
 
         handles.append(model.layers[layer]._module.get_submodule(path).register_forward_hook(keep))
     try:

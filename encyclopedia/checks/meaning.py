@@ -431,6 +431,11 @@ def _sinks(here: Here) -> torch.Tensor | None:
 def _head_outputs(here: Here) -> Iterator[Expected]:
     if _has_call(here):
         yield "what the eager attention function returns", _call(here).outputs
+    elif _own(here).after:
+        mixing = _own(here).after[0]
+        batch, seq, heads, width = here.value("self_attn", "attention_head_outputs").shape
+        product = (mixing.left @ mixing.right).reshape(batch, heads, seq, width)
+        yield "the product behind the softmax", product.transpose(1, 2)
     pattern, values = (here.value("self_attn", f"attention_{name}") for name in ("probabilities", "values"))
     mixed = pattern.to(values.dtype) @ _repeated(values, pattern.shape[1])
     yield "attention_probabilities times attention_values, repeated to the query heads", mixed.transpose(1, 2)
@@ -472,7 +477,7 @@ def _contribution(name: str, written_from: str) -> Callable[[Here], Iterator[Exp
         yield "what a plain hook sees leave it", here.root.call(module).leaving
         host = here.sublayer.host
         writer = here.sublayer.on(here.block).writer
-        if writer is not None and here.has(host, written_from) and not _declared_mixture(here):
+        if writer is not None and here.has(host, written_from) and not _declared_mixture(here) and _alone(here):
             entering = here.value(host, written_from)
             entering = entering.flatten(-2) if entering.ndim == 4 else entering
             rebuilt = writer(entering)
@@ -505,6 +510,15 @@ def child_named(module: nn.Module, names: tuple[str, ...]) -> str | None:
     """The first of ``names`` that is a child of ``module``."""
     children = dict(module.named_children())
     return next((name for name in names if name in children), None)
+
+
+def _alone(here: Here) -> bool:
+    """Whether the norm behind the sublayer reads what the sublayer returned and nothing besides."""
+    assert here.sublayer is not None
+    if here.sublayer.post_norm is None:
+        return True
+    behind = here.root.call(f"{here.path.rpartition('.')[0]}.{here.sublayer.post_norm}")
+    return same(_hidden_states(behind), here.root.call(here.path).leaving)
 
 
 def _neurons(here: Here) -> Iterator[Expected]:

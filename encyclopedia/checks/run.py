@@ -75,6 +75,7 @@ def check_model(
         BrokenClaim: for the first claim that did not hold.
     """
     ledger = Ledger()
+    family = family.on(module.config)
     native, kernels = _recorded(module, input_ids)
     withheld = unconfirmed or {}
     model = StandardizedTransformer(module, unconfirmed=withheld)

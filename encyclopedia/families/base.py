@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -15,12 +16,21 @@ class Declared:
         locations: values read elsewhere than derived, by name, in the location grammar.
         withdrawn: values the class does not serve, with the reason.
         experts: children that hold one row or slice per expert, where there is no experts module.
+        withdrawn_on: by attention type, what the class does not serve on blocks of that type, with the reason.
+        instead: by a key of the config, what is declared in place of all this where that key is true; the first counts.
     """
 
     like: str | None = None
     locations: Mapping[str, str] = field(default_factory=dict)
     withdrawn: Mapping[str, str] = field(default_factory=dict)
     experts: tuple[str, ...] = ()
+    withdrawn_on: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    instead: Mapping[str, Declared] = field(default_factory=dict)
+
+    def on(self, config: Any) -> Declared:
+        """What is declared for a model with ``config``."""
+        found = (other for key, other in self.instead.items() if getattr(config, key, False))
+        return next(found, replace(self, instead={}))
 
 
 @dataclass(frozen=True)
@@ -49,3 +59,7 @@ class Family:
     stream_gates: Mapping[str, str] = field(default_factory=dict)
     quirks: tuple[str, ...] = ()
     arrows: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def on(self, config: Any) -> Family:
+        """What the family declares for a model with ``config``, with every choice between declarations made."""
+        return replace(self, classes={name: declared.on(config) for name, declared in self.classes.items()})

@@ -10,7 +10,7 @@ import torch
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from encyclopedia.location import Location
-from encyclopedia.structure.operations import calls_interface, operations_of, undecorated
+from encyclopedia.structure.operations import calls_interface, only_without, operations_of, undecorated
 
 #: Reason for a value of the attention interior under another implementation than eager.
 NEEDS_EAGER = (
@@ -40,6 +40,11 @@ def load_condition(location: Location, module: torch.nn.Module, config: object) 
         return None if running == "eager" else NEEDS_EAGER.format(running=running)
     if calls_interface(operations[0], "experts_forward") and len(operations) > 1:
         return _experts_condition(operations[1], module.get_submodule(".".join(location.modules)), config)
+    running = getattr(config, "_attn_implementation", None)
+    # A standard name on the way is no native child; nothing that is read through one depends on the attention.
+    holder = dict(module.named_modules()).get(".".join(location.modules))
+    if holder is not None and running is not None and only_without(type(holder).forward, operations[0]) == running:
+        return NEEDS_EAGER.format(running=running)
     return None
 
 

@@ -92,18 +92,18 @@ def _hosts(
     A class that stands inside some mixture is served alike wherever it stands.
     """
     streams = dict.fromkeys(("layer_input", "layer_output"), STREAMS) if kind.streams is not None else {}
-    yield "", kind.block, _serve(envoys.Block, kind.block, block_locations(kind), family, unconfirmed, streams)
+    yield "", kind.block, _serve(envoys.Block, kind, kind.block, block_locations(kind), family, unconfirmed, streams)
     for sublayer in kind.sublayers:
         base = _base(sublayer, family)
         base = envoys.PlacedMlp if base is envoys.Mlp and type(sublayer.module) in shared else base
         yield sublayer.name, sublayer.module, _serve(
-            base, sublayer.module, sublayer_locations(sublayer), family, unconfirmed)
+            base, kind, sublayer.module, sublayer_locations(sublayer), family, unconfirmed)
         if sublayer.mixture is not None and sublayer.mixture.shared is not None:
             expert = sublayer.module.get_submodule(sublayer.mixture.shared)
             dense = _dense(expert)
             if dense is not None:
                 yield (f"{sublayer.name}.{sublayer.mixture.shared}", expert, _serve(
-                    envoys.PlacedMlp, expert, dense, family, unconfirmed))
+                    envoys.PlacedMlp, kind, expert, dense, family, unconfirmed))
 
 
 def _dense(shared: nn.Module) -> dict[str, str] | None:
@@ -127,7 +127,7 @@ def _base(sublayer: Sublayer, family: Family) -> HostClass:
 
 
 def _serve(
-    base: HostClass, module: nn.Module, derived: dict[str, str], family: Family, unconfirmed: Unconfirmed,
+    base: HostClass, kind: Kind, module: nn.Module, derived: dict[str, str], family: Family, unconfirmed: Unconfirmed,
     layouts: Mapping[str, Layout] | None = None,
 ) -> HostClass:
     native = type(module).__name__
@@ -137,7 +137,8 @@ def _serve(
         derived = {**recurrent.locations, **derived}
     known = values_of(base.host)
     places = {**derived, **{name: place for name, place in declared.locations.items() if name in known}}
-    withdrawn = {name: reason for name, reason in declared.withdrawn.items() if name in known}
+    left_out = {**declared.withdrawn, **declared.withdrawn_on.get(kind.attention_type or "", {})}
+    withdrawn = {name: reason for name, reason in left_out.items() if name in known}
     if recurrent is not None:
         lacking = {name: reason for name, reason in recurrent.withdrawn.items() if name not in places}
         withdrawn = {**lacking, **withdrawn}

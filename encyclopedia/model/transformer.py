@@ -19,7 +19,7 @@ from encyclopedia.model.hosts import Unconfirmed, root_names, standardize
 from encyclopedia.model.locations import parse_all, root_locations
 from encyclopedia.model.rotary import settled_rotary
 from encyclopedia.structure.derive import structure_of
-from encyclopedia.structure.parts import Structure
+from encyclopedia.structure.parts import Kind, Structure
 from encyclopedia.structure.sizes import stated
 from encyclopedia.structure.stack import Stack, without_weights
 from encyclopedia.vocabulary import HOSTS
@@ -119,7 +119,7 @@ class StandardizedTransformer(TransformersModel, StandardHost):
 
     def _learned(self, module: PreTrainedModel) -> PreTrainedModel:
         self._structure = structure_of(module)
-        declared = family(module.config.model_type)
+        declared = family(module.config.model_type).on(module.config)
         if self._unconfirmed is None:
             # What confirms values wraps models itself.
             from encyclopedia.checks.confirming import unconfirmed_of
@@ -183,9 +183,13 @@ class StandardizedTransformer(TransformersModel, StandardHost):
         """Width of a query or key head."""
         return self._size_of_blocks("qk_head_dim")
 
+    def _attention_first(self) -> list[Kind]:
+        """The kinds of blocks, those with a softmax attention first: their heads are the ones that the root means."""
+        return sorted(self.structure.kinds, key=lambda kind: kind.sublayer("self_attn") is None)
+
     def _size_of_blocks(self, name: str) -> int:
         """A size that the config does not spell, from the first kind of block that has it."""
-        for kind in self.structure.kinds:
+        for kind in self._attention_first():
             if name in kind.sizes:
                 return kind.sizes[name]
         raise AttributeError(f"no block of {type(self._module).__name__} states its {name}")
@@ -199,7 +203,7 @@ class StandardizedTransformer(TransformersModel, StandardHost):
         """The root's sizes by their standard names."""
         names = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "qk_head_dim", "vocab_size",
                  "intermediate_size")
-        blocks = {name: number for kind in reversed(self.structure.kinds) for name, number in kind.sizes.items()}
+        blocks = {name: number for kind in reversed(self._attention_first()) for name, number in kind.sizes.items()}
         found = {name: getattr(self, name, None) for name in names}
         stated = {name: number if isinstance(number, int) else blocks.get(name) for name, number in found.items()}
         return {name: number for name, number in stated.items() if number is not None}

@@ -14,9 +14,10 @@ from encyclopedia.native import Call, NativeRun, record
 from encyclopedia.structure.block import BlockRun, same
 from encyclopedia.structure.contributions import find_sum
 from encyclopedia.structure.kinds import attention_type, group_blocks, sliding_window, switches_of
+from encyclopedia.structure.mixture import find_mixture
 from encyclopedia.structure.parts import Kind, Structure, Sublayer, Sum
 from encyclopedia.structure.recurrent import recurrent_values
-from encyclopedia.structure.sizes import SizeSources, find_sources
+from encyclopedia.structure.sizes import SizeSources, find_sources, stated_of_mixture
 from encyclopedia.structure.stack import Stack, UnknownStructure, blocks_of, find_stack, is_norm, model_key
 from encyclopedia.structure.sublayers import find_sublayers
 from encyclopedia.twin import PROMPTS, prompt_for, redrawn, twin_of_model, twinned
@@ -90,12 +91,13 @@ def _sizes(block: Any, sublayers: tuple[Sublayer, ...], pattern: _Pattern, confi
     sizes = {"hidden_size": config.hidden_size, **pattern.sources.read(sublayers, config)}
     for sublayer in sublayers:
         if sublayer.host == "linear_attn":
-            # A mixer's own head width would stand where an attention's does.
-            own = recurrent_values(sublayer.module).sizes
-            sizes = {**{name: size for name, size in own.items() if name != "head_dim"}, **sizes}
+            sizes = {**recurrent_values(sublayer.module).sizes, **sizes}
     if pattern.streams is not None:
         sizes["streams"] = pattern.streams
-    window = sliding_window(block)
+    if find_mixture(block) is not None:
+        # Router and experts stand beside the sublayers, none of which has them to state.
+        sizes = {**sizes, **stated_of_mixture(config)}
+    window = sliding_window(block, config)
     if window is not None:
         sizes["sliding_window"] = window
     return sizes

@@ -25,16 +25,23 @@ def attention_type(index: int, block: nn.Module, config: Any) -> str:
     layer_types = getattr(config, "layer_types", None)
     if layer_types is not None and index < len(layer_types):
         return layer_types[index]
-    return "sliding_attention" if sliding_window(block) is not None else "full_attention"
+    return "sliding_attention" if sliding_window(block, config) is not None else "full_attention"
 
 
-def sliding_window(block: nn.Module) -> int | None:
-    """The window of the block's attention, or ``None`` where it sees every earlier position."""
+def sliding_window(block: nn.Module, config: Any) -> int | None:
+    """The window of the block's attention, or ``None`` where it sees every earlier position.
+
+    A config without a list of layer types has one window for all blocks, which the model puts in their mask; one as
+    long as the longest text hides nothing.
+    """
     for module in block.modules():
         window = getattr(module, "sliding_window", None)
         if isinstance(window, int) and window:
             return window
-    return None
+    window = getattr(config, "sliding_window", None)
+    if getattr(config, "layer_types", None) is not None or not isinstance(window, int):
+        return None
+    return window if window < getattr(config, "max_position_embeddings", window + 1) else None
 
 
 def switches_of(block: nn.Module) -> dict[str, bool | str]:
@@ -49,5 +56,5 @@ def switches_of(block: nn.Module) -> dict[str, bool | str]:
 
 def _signature(index: int, block: nn.Module, config: Any) -> tuple:
     shapes = "; ".join(f"{name} {tuple(parameter.shape)}" for name, parameter in block.named_parameters())
-    return (repr(block), shapes, attention_type(index, block, config), sliding_window(block),
+    return (repr(block), shapes, attention_type(index, block, config), sliding_window(block, config),
             tuple(switches_of(block).items()))

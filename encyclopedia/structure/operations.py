@@ -55,3 +55,21 @@ def called_children(module: torch.nn.Module) -> list[str]:
         if name in children:
             found.append(name)
     return found
+
+
+def only_without(function: Callable, operation: str) -> str | None:
+    """The attention implementation under which ``function`` passes ``operation`` over, ``None`` where under none.
+
+    A forward that does its own arithmetic may ask which implementation the load runs; ``operation`` then stands in the
+    branch for the others.
+    """
+    known = compiled(decorator_chain(function)[0])
+    line = known.lines.get(operation)
+    for node in ast.walk(ast.parse(known.source)):
+        if not isinstance(node, ast.If) or line is None or "_attn_implementation" not in ast.unparse(node.test):
+            continue
+        passed = [each.value for each in ast.walk(node.test)
+                  if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        if node.orelse and node.orelse[0].lineno <= line <= (node.orelse[-1].end_lineno or line):
+            return next(iter(passed), None)
+    return None

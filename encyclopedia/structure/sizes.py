@@ -23,7 +23,8 @@ SPELLINGS = {
     "head_dim": ("v_head_dim", "head_dim", "head_size", "attention_head_size", "d_head"),
     "qk_head_dim": ("qk_head_dim", "head_dim", "head_size", "attention_head_size", "d_head"),
     "num_experts": ("num_experts", "n_routed_experts", "num_local_experts", "num_routed_experts", "moe_num_experts"),
-    "top_k": ("top_k", "num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k"),
+    "top_k": ("top_k", "num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k",
+              "top_k_experts"),
     "expert_intermediate_size": ("intermediate_dim", "intermediate_size", "expert_dim", "moe_intermediate_size",
                                  "ffn_dim", "expert_ffn_hidden_size"),
 }
@@ -143,6 +144,13 @@ def _attribute(holder: str, spelling: str) -> Source:
 
 def _in_config(spelling: str) -> Source:
     return lambda module, config: _number(stated(config, spelling))
+
+
+def stated_of_mixture(config: Any) -> dict[str, int]:
+    """How many experts a config states, and how many a token is sent to."""
+    found = {name: next(filter(None, (_number(stated(config, spelling)) for spelling in SPELLINGS[name])), None)
+             for name in ("num_experts", "top_k")}
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def stated(config: Any, spelling: str) -> Any:

@@ -48,6 +48,10 @@ def find_sublayers(run: BlockRun, recording: NativeRun, found: Sum | None) -> tu
 
     for mover in sorted(movers, key=by_rank):
         served.setdefault(mover.host, mover)
+    for path, owner in owners.items():
+        # What two movers of one host make together is the served one's contribution.
+        if owner is not None and owner not in served.values() and served[owner.host] not in owners.values():
+            owners[path] = served[owner.host]
     sublayers = []
     for mover in sorted(served.values(), key=lambda mover: mover.first.began):
         term = next((term for term in found.terms if owners[term.path] is mover), None) if found is not None else None

@@ -30,3 +30,7 @@ def randomize(model: nn.Module, seed: int) -> None:
                 tensor.add_(MOVED * noise)
             else:
                 tensor.copy_(noise / math.sqrt(tensor.shape[-1]))
+        for name, table in model.named_buffers():
+            # Indices that only a checkpoint fills: a row of different ones keeps them in range and tells slots apart.
+            if name in saved and table.ndim > 1 and not table.is_floating_point() and not table.any():
+                table.copy_(torch.rand(table.shape, generator=generator).argsort(-1))

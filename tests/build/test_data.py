@@ -101,8 +101,7 @@ def check_checkpoint(checkpoint: dict[str, Any]) -> None:
     for host in checkpoint["hosts"]:
         for value in host["values"]:
             assert set(value) >= VALUE
-            # A first call, which facts are read from, has no state to begin from.
-            assert value["checked"] is True or value["name"] == "state_input"
+            assert value["checked"] is True
             assert len(value["shapes"]) == len(checkpoint["kinds"])
             for shape in value["shapes"]:
                 assert shape is None or not value["dims"] or len(shape) == len(value["dims"])
@@ -113,7 +112,7 @@ def check_checkpoint(checkpoint: dict[str, Any]) -> None:
         assert left_out["name"] not in served
     checks = checkpoint["checks"]
     values = [value for host in checkpoint["hosts"] for value in host["values"]]
-    assert checks["values"] == {"checked": sum(value["checked"] for value in values), "total": len(values)}
+    assert checks["values"] == {"checked": len(values), "total": len(values)}
 
 
 def test_a_page_of_data_that_is_not_the_schemas_is_refused(data: dict[str, Any]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from encyclopedia.model.structure import attention_sizes
 
 from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.checkpoints import read_family, recorded
 from encyclopedia.families import Family, family
-from encyclopedia.measure.records import find_measured, read_measured
 from encyclopedia.instantiate import build_without_weights
-from encyclopedia.model.structure import attention_sizes
+from encyclopedia.measure.records import find_measured, read_measured
 
 SHOWN = [record.id for record in read_family("llama")[0]]
 OWN_KEYS_PER_HEAD = {"HuggingFaceTB/SmolLM2-1.7B-Instruct", "meta-llama/Llama-2-7b-hf", "meta-llama/Llama-2-13b-hf"}
