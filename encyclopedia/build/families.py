@@ -22,10 +22,6 @@ from encyclopedia.coverage import all_families, default_record
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts
 from encyclopedia.families import has_module
 
-#: How many tasks a process does before a fresh one takes its place.
-TASKS_PER_PROCESS = 24
-
-
 class UnknownFamily(Exception):
     """A family that the installed transformers does not know and nothing is recorded for."""
 
@@ -199,8 +195,7 @@ def _run_all(title: str, tasks: Sequence[Task], jobs: int, console: Console) -> 
 def _run_in_pool(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
     """What came of ``tasks``, or of those that finished before a process died."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=prepare,
-                               max_tasks_per_child=TASKS_PER_PROCESS)
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=prepare)
     try:
         for future in as_completed([pool.submit(run, task) for task in tasks]):
             if not isinstance(future.exception(), BrokenProcessPool):

@@ -46,8 +46,6 @@ def reference(model_type: str) -> str:
 GEMMA2, OLMO2, COHERE = map(reference, ("gemma2", "olmo2", "cohere"))
 #: Scaled sums, a shared expert behind a gate, an attention that does its own arithmetic, several streams.
 GRANITE, QWEN2_MOE, BLOOM, DEEPSEEK_V4 = map(reference, ("granite", "qwen2_moe", "bloom", "deepseek_v4"))
-#: Not all that is derived of it is confirmed, so what is not is left out and the rest checked leniently.
-LENIENT = {DEEPSEEK_V4}
 #: Recurrent mixers: a state-space scan, the delta rule, and an LRU beside blocks of attention.
 MAMBA2, QWEN3_NEXT, GRIFFIN = map(reference, ("mamba2", "qwen3_next", "recurrent_gemma"))
 
@@ -595,7 +593,7 @@ DERIVED = [
              sized(top_k=lambda config, found: found["num_experts"])),
     Mutation("a head is as wide as the stream, where nothing shows its width", BLOOM, "attention_values",
              spelled("head_dim", "hidden_size")),
-    Mutation("neurons are counted behind the projection, where it mixes them", BLOOM, "mlp_neurons", deriving(
+    Mutation("neurons are counted behind the projection, where it mixes them", BLOOM, "mlp_activation", deriving(
         encyclopedia.structure.sizes, "_written_from",
         lambda path: lambda module, config: module.get_submodule(path).out_features)),
     Mutation("a window's attention has as many key heads as query heads", GEMMA2, "attention_keys",

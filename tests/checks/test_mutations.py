@@ -12,13 +12,12 @@ from encyclopedia.build.families import Outcome
 from encyclopedia.build.worker import Task, failure_line, run
 from encyclopedia.checkpoints import recorded
 from encyclopedia.checks.claims import BrokenClaim
-from encyclopedia.checks.confirming import confirm, unconfirmed_of
 from encyclopedia.checks.run import check_model
 from encyclopedia.cli import _failure_lines
 from encyclopedia.families import family
 from encyclopedia.instantiate import build_without_weights
 from encyclopedia.twin import PROMPTS, prompt_for
-from tests.checks.mutations import DOGE, LENIENT, MUTATIONS, Mutation, identity
+from tests.checks.mutations import DOGE, MUTATIONS, Mutation, identity
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -35,28 +34,17 @@ def default_attention(checkpoint: str) -> str:
 
 def check(mutation: Mutation, fresh_twin: Callable[..., PreTrainedModel], patch: pytest.MonkeyPatch) -> None:
     twin = fresh_twin(mutation.checkpoint)
-    honest = family(MODEL_TYPES[mutation.checkpoint])
-    left_out = unconfirmed_of(fresh_twin(mutation.checkpoint), honest) if mutation.checkpoint in LENIENT else {}
-    claimed = mutation.change(honest, patch)
+    claimed = mutation.change(family(MODEL_TYPES[mutation.checkpoint]), patch)
     default = (lambda: fresh_twin(mutation.checkpoint, "sdpa")) if mutation.default else None
-    check_model(twin, claimed, prompt_for(twin, batch=PROMPTS), writing=mutation.writing, default=default,
-                unconfirmed=left_out, lenient=mutation.checkpoint in LENIENT)
+    check_model(twin, claimed, prompt_for(twin, batch=PROMPTS), writing=mutation.writing, default=default)
 
 
 @pytest.mark.parametrize("checkpoint", MODEL_TYPES)
 def test_what_is_claimed_holds(checkpoint: str, fresh_twin: Callable[..., PreTrainedModel]) -> None:
     """Without a mutation nothing is caught, so what is caught below is the mutation."""
-    twin, declared = fresh_twin(checkpoint), family(MODEL_TYPES[checkpoint])
-
-    def default() -> PreTrainedModel:
-        return fresh_twin(checkpoint, default_attention(checkpoint))
-
-    if checkpoint not in LENIENT:
-        check_model(twin, declared, prompt_for(twin, batch=PROMPTS), default=default)
-        return
-    checked, left_out = confirm(lambda: fresh_twin(checkpoint), declared, default)
-    assert checked.claims
-    assert left_out
+    twin = fresh_twin(checkpoint)
+    check_model(twin, family(MODEL_TYPES[checkpoint]), prompt_for(twin, batch=PROMPTS),
+                default=lambda: fresh_twin(checkpoint, default_attention(checkpoint)))
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.sentence)

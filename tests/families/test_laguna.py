@@ -7,11 +7,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from encyclopedia import NoWeights, StandardizedTransformer, Unavailable
-from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.checkpoints import recorded
-from encyclopedia.families import family
 from encyclopedia.instantiate import build_without_weights
 from encyclopedia.twin import twin_of
+from tests.families.counting import counted_in
 
 XS = "poolside/Laguna-XS-2.1"
 M1 = "poolside/Laguna-M.1"
@@ -328,14 +327,14 @@ def test_eager_experts_lack_the_slots_and_nothing_else(small, prompt):
 ])
 def test_parameters_agree_with_the_published_counts(checkpoint, rounding):
     record = recorded(checkpoint)
-    counted = count_parameters(build_without_weights(record), family("laguna"))
+    counted = counted_in(build_without_weights(record), "laguna")
     assert abs(counted.total - record.published_parameters.total) <= rounding
     # Active counts are published to the billion, M.1's to a tenth of it.
     assert abs(counted.active - record.published_parameters.active) <= 500_000_000
 
 
 def test_xs_has_exactly_this_many_parameters():
-    assert count_parameters(build_without_weights(recorded(XS)), family("laguna")).total == 33_442_617_088
+    assert counted_in(build_without_weights(recorded(XS)), "laguna").total == 33_442_617_088
 
 
 def test_the_shared_experts_neurons_are_one_prompts_own(small, prompt):

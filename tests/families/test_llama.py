@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from encyclopedia.model.structure import attention_sizes
 
-from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.checkpoints import read_family, recorded
 from encyclopedia.families import Family, family
 from encyclopedia.instantiate import build_without_weights
 from encyclopedia.measure.records import find_measured, read_measured
+from encyclopedia.structure.derive import structure_of
+from tests.families.counting import counted_in
 
 SHOWN = [record.id for record in read_family("llama")[0]]
 OWN_KEYS_PER_HEAD = {"HuggingFaceTB/SmolLM2-1.7B-Instruct", "meta-llama/Llama-2-7b-hf", "meta-llama/Llama-2-13b-hf"}
@@ -33,7 +33,7 @@ def test_nothing_is_declared():
 @pytest.mark.parametrize("checkpoint", SHOWN)
 def test_parameters_agree_with_the_published_count(checkpoint):
     record = recorded(checkpoint)
-    counted = count_parameters(build_without_weights(record), family("llama"))
+    counted = counted_in(build_without_weights(record), "llama")
     assert counted.total == counted.active == record.published_parameters.total
 
 
@@ -48,11 +48,12 @@ def test_every_recorded_key_says_where_it_is_known_from(checkpoint):
 def test_heads_at_full_size_and_on_the_twin(small, checkpoint):
     config = recorded(checkpoint).config
     full = build_without_weights(recorded(checkpoint))
-    sizes = attention_sizes(full.model.layers[-1].self_attn, full.config)
-    assert (sizes.num_heads, sizes.num_kv_heads) == (config["num_attention_heads"], config["num_key_value_heads"])
-    assert (sizes.num_heads == sizes.num_kv_heads) == (checkpoint in OWN_KEYS_PER_HEAD)
+    sizes = structure_of(full).kinds[-1].sizes
+    heads, kv_heads = sizes["num_heads"], sizes["num_kv_heads"]
+    assert (heads, kv_heads) == (config["num_attention_heads"], config["num_key_value_heads"])
+    assert (heads == kv_heads) == (checkpoint in OWN_KEYS_PER_HEAD)
     attn = small(checkpoint).layers[0].self_attn
-    assert attn.num_heads // attn.num_kv_heads == sizes.num_heads // sizes.num_kv_heads
+    assert attn.num_heads // attn.num_kv_heads == heads // kv_heads
 
 
 @pytest.mark.parametrize("checkpoint", SHOWN)
