@@ -22,6 +22,7 @@ from encyclopedia.coverage import all_families, default_record
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts
 from encyclopedia.families import has_module
 
+
 class UnknownFamily(Exception):
     """A family that the installed transformers does not know and nothing is recorded for."""
 

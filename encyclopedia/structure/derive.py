@@ -20,7 +20,7 @@ from encyclopedia.structure.recurrent import recurrent_values
 from encyclopedia.structure.sizes import SizeSources, find_sources, stated_of_mixture
 from encyclopedia.structure.stack import Stack, UnknownStructure, blocks_of, find_stack, is_norm, model_key
 from encyclopedia.structure.sublayers import find_sublayers
-from encyclopedia.twin import PROMPTS, prompt_for, redrawn, twin_of_model, twinned
+from encyclopedia.twin import PROMPTS, cut_from, prompt_for, redrawn, twin_of_model, twinned
 
 #: The draw of the twin that structure is read off; checks run on another.
 SEED = 1
@@ -45,14 +45,16 @@ _derived: OrderedDict[tuple[type, str], tuple[str | None, tuple[_Pattern, ...]]]
 
 
 def structure_of(model: PreTrainedModel) -> Structure:
-    """The structure of a native causal model, with or without weights; a twin has that of the model it is one of.
+    """The structure of a native causal model, with or without weights.
+
+    A twin has that of the model it is one of, and a cut model that of the model it was cut from.
 
     Raises:
         UnknownStructure: naming the part that was not found, or the step that its twin failed in.
     """
     stack = find_stack(model)
     groups = group_blocks(model, stack)
-    key = twinned(model) or model_key(model)
+    key = twinned(model) or cut_from(model) or model_key(model)
     if key not in _derived:
         _derived[key] = _derive(model, stack)
         while len(_derived) > KEPT:

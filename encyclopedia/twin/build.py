@@ -26,9 +26,10 @@ from encyclopedia.twin.prompt import prompt_for
 PROPOSALS = 400
 
 
-#: How many plans are kept, and the twin's attribute that says which model it is one of.
+#: How many plans are kept, and the attributes that say which model another is a twin of, or was cut from.
 PLANS_KEPT = 64
 _TWIN_OF = "_twin_of"
+_CUT_FROM = "_cut_from"
 
 _plans: OrderedDict[tuple[type, str], Plan] = OrderedDict()
 
@@ -107,6 +108,11 @@ def twinned(model: nn.Module) -> tuple[type, str] | None:
     return vars(model).get(_TWIN_OF)
 
 
+def cut_from(model: nn.Module) -> tuple[type, str] | None:
+    """The key of the model that ``model`` was cut from, or ``None`` where it was not."""
+    return vars(model).get(_CUT_FROM)
+
+
 def redrawn(twin: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
     """Another draw of a twin."""
     again = _built(twin.config, seed, attn_implementation=twin.config._attn_implementation)
@@ -165,6 +171,7 @@ def cut_model(full: PreTrainedModel) -> tuple[PreTrainedModel, dict[int, int]] |
         alike = not difference([large[index] for index in plan.blocks], len(group_blocks(full, find_stack(full))), cut)
     except Exception:
         return None
+    vars(cut)[_CUT_FROM] = model_key(full)
     pairs = [(large[index], block) for index, block in zip(plan.blocks, kept, strict=False)]
     if not alike or any(_parameters(one) != _parameters(other) for one, other in pairs):
         return None
