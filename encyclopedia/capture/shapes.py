@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from encyclopedia.checks.claims import BrokenClaim
 from encyclopedia.checks.layout import Seen
@@ -19,7 +19,7 @@ from encyclopedia.checks.reading import read_or_blame
 from encyclopedia.model.hosts import Unconfirmed
 from encyclopedia.model.readings import Reading
 from encyclopedia.model.transformer import StandardizedTransformer
-from encyclopedia.twin import cut_model
+from encyclopedia.twin import cut_model, rebuilt
 
 #: The call that shapes are given for.
 BATCH, SEQ = 1, 8
@@ -47,16 +47,10 @@ def read_shapes(full: PreTrainedModel, layers: Sequence[int], unconfirmed: Uncon
             raise
         with _experts_stood_in_for(model):
             # Anew, because the forwards of the model at hand are instrumented already.
-            again = StandardizedTransformer(_rebuilt(module), unconfirmed=unconfirmed)
+            again = StandardizedTransformer(rebuilt(module), unconfirmed=unconfirmed)
             found = read_or_blame(again, ids, Seen.of, fake=True, layers=standing)
     layer_of = {place: layer for layer, place in places.items()}
     return [replace(reading, layer=None if reading.layer is None else layer_of[reading.layer]) for reading in found]
-
-
-def _rebuilt(module: PreTrainedModel) -> PreTrainedModel:
-    with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(
-            module.config, attn_implementation=module.config._attn_implementation, dtype=module.dtype).eval()
 
 
 @contextmanager

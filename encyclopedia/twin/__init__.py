@@ -6,10 +6,20 @@ two of them cannot be mistaken for one another. Every parameter is then moved of
 one or a bias at zero would hide the very term to be checked.
 """
 
-from encyclopedia.twin.build import NoTwin, blocks_kept, cut_from, cut_model, redrawn, twin_of, twin_of_model, twinned
+from encyclopedia.twin.build import (
+           NoTwin,
+           blocks_kept,
+           cut_from,
+           cut_model,
+           rebuilt,
+           redrawn,
+           twin_of,
+           twin_of_model,
+           twinned,
+)
 from encyclopedia.twin.config import shrink
 from encyclopedia.twin.parameters import randomize
 from encyclopedia.twin.prompt import PROMPT_LENGTH, PROMPTS, prompt_for
 
 __all__ = ["PROMPTS", "PROMPT_LENGTH", "NoTwin", "blocks_kept", "cut_from", "cut_model", "prompt_for", "randomize",
-           "redrawn", "shrink", "twin_of", "twin_of_model", "twinned"]
+           "rebuilt", "redrawn", "shrink", "twin_of", "twin_of_model", "twinned"]

@@ -178,6 +178,15 @@ def cut_model(full: PreTrainedModel) -> tuple[PreTrainedModel, dict[int, int]] |
     return cut, {index: position for position, index in enumerate(plan.blocks)}
 
 
+def rebuilt(model: PreTrainedModel) -> PreTrainedModel:
+    """``model``, which has no weights, built once more; what it was cut from is remembered."""
+    with torch.device("meta"):
+        again = AutoModelForCausalLM.from_config(
+            model.config, attn_implementation=model.config._attn_implementation, dtype=model.dtype).eval()
+    vars(again)[_CUT_FROM] = cut_from(model)
+    return again
+
+
 def _parameters(block: nn.Module) -> list[tuple[str, torch.Size, torch.dtype]]:
     return [(name, parameter.shape, parameter.dtype) for name, parameter in block.named_parameters()]
 
