@@ -74,7 +74,7 @@ def render_notes(markdown_text: str, family: FamilyFacts) -> NotesHtml:
     text = fill(markdown_text, family, mark)
     rendering = _Rendering(text, measured, _Statuses(snippets(markdown_text, family), family))
     parts, headings = rendering.render()
-    references = () if family.annotated else tuple(
+    references = () if family.annotated and parts else tuple(
         checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
     orders = tuple(order for checkpoint in references for order in orders_of(checkpoint))
     return NotesHtml(tuple(QUIRKS[slug] for slug in family.quirks), parts, headings, tuple(measured), orders)

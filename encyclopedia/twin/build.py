@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 from collections import OrderedDict
@@ -114,8 +115,8 @@ def cut_from(model: nn.Module) -> tuple[type, str] | None:
 
 
 def redrawn(twin: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
-    """Another draw of a twin."""
-    again = _built(twin.config, seed, attn_implementation=twin.config._attn_implementation)
+    """Another draw of a twin, with eager attention, in which a softmax is seen."""
+    again = _built(copy.deepcopy(twin.config), seed, attn_implementation="eager")
     vars(again)[_TWIN_OF] = twinned(twin)
     return again
 

@@ -169,8 +169,8 @@ def test_a_family_without_a_quirk_does_not_have_it(slug: str, chosen: Model, evi
 def test_every_quirk_has_examples_or_is_declared() -> None:
     declared = {slug for name in model_types() for slug in family(name).quirks}
     assert set(EXAMPLES) == set(DETECTORS)
+    # A family may declare one that a measurement misses on it.
     assert set(QUIRKS) == set(DETECTORS) | declared
-    assert not declared & set(DETECTORS)
 
 
 def test_every_quirk_is_named_in_a_few_words_and_told_in_one_sentence() -> None:

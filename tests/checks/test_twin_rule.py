@@ -81,7 +81,7 @@ def test_every_kind_of_block_stands_in_the_twin(checkpoint: str) -> None:
         assert [(path, type(module)) for path, module in large.named_modules()] == [
             (path, type(module)) for path, module in little.named_modules()]
         assert switches_of(large) == switches_of(little)
-        # A window that no text outgrows is none, and its small one may be outgrown; the other way round a twin hides it.
+        # A window that no text outgrows counts as none, and its small one may be outgrown.
         assert sliding_window(large, full.config) is None or sliding_window(little, small.config) is not None
 
 
