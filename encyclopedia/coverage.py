@@ -6,7 +6,7 @@ from functools import cache
 
 from transformers.models.auto import modeling_auto
 
-from encyclopedia.checkpoints import RecordedCheckpoint, families_recorded
+from encyclopedia.checkpoints import RecordedCheckpoint, families_recorded, read_family
 
 
 @cache
@@ -22,6 +22,13 @@ def text_decoders() -> tuple[str, ...]:
 def all_families() -> tuple[str, ...]:
     """Every family that has a page, sorted."""
     return tuple(sorted({*text_decoders(), *families_recorded()}))
+
+
+def reference_record(model_type: str) -> RecordedCheckpoint:
+    """The checkpoint that stands for a family: of those shown its reference, else the first, else the defaults."""
+    recorded = read_family(model_type)[0] if model_type in families_recorded() else []
+    shown = [record for record in recorded if record.reason is None]
+    return next((record for record in shown if record.reference), shown[0] if shown else default_record(model_type))
 
 
 def default_record(model_type: str) -> RecordedCheckpoint:

@@ -13,8 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from encyclopedia.build.files import write_text
 from encyclopedia.build.project import Project
 from encyclopedia.capture.checkpoint import capture_checkpoint
-from encyclopedia.checkpoints import RecordedCheckpoint, families_recorded, read_family
-from encyclopedia.coverage import default_record
+from encyclopedia.checkpoints import RecordedCheckpoint
+from encyclopedia.coverage import reference_record
 from encyclopedia.facts import CheckpointFacts
 from encyclopedia.page.derived import KindOrder, orders_of, title_from
 from encyclopedia.quirks import QUIRKS
@@ -57,7 +57,7 @@ def start_family(project: Project, model_type: str) -> Started:
             raise CannotStart(f"{path.relative_to(project.root)} exists already: edit it, or delete it to start again")
     if not model_type.isidentifier():
         raise CannotStart(f"{model_type!r} is no name for a Python module: a family like this stays derived")
-    record = _reference(model_type)
+    record = reference_record(model_type)
     try:
         facts = capture_checkpoint(record)
     except Exception as error:
@@ -69,13 +69,6 @@ def start_family(project: Project, model_type: str) -> Started:
     write_text(module, templates.get_template("family.py.jinja").render(words))
     write_text(notes, templates.get_template("notes.md.jinja").render(words))
     return Started((module, notes), tuple(_left(model_type, record, facts)))
-
-
-def _reference(model_type: str) -> RecordedCheckpoint:
-    records = [record for record in read_family(model_type)[0] if record.reason is None] \
-        if model_type in families_recorded() else []
-    return next((record for record in records if record.reference), records[0] if records else
-                default_record(model_type))
 
 
 def _bullet(order: KindOrder) -> str:

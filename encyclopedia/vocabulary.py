@@ -8,7 +8,7 @@ This module is data: it imports neither torch nor a model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -315,13 +315,23 @@ def values_of(host: str, flavour: str | None = None) -> dict[str, Value]:
         return table
     layouts = FLAVOURS[flavour]
     return {
-        name: replace(value, layout=layouts[name], made_from=_sources(value, table, layouts))
+        name: replace(value, layout=layouts[name], made_from=sources_of(value, table, layouts))
         for name, value in table.items() if name in layouts
     }
 
 
-def _sources(value: Value, table: Mapping[str, Value], present: Mapping[str, Layout]) -> tuple[str, ...]:
+def sources_of(value: Value, table: Mapping[str, Value], present: Container[str]) -> tuple[str, ...]:
+    """The present values that ``value`` is made from; one that is absent stands for what it is made from itself.
+
+    Args:
+        value: one of ``table``.
+        table: values by name; a source that is not in it ends there.
+        present: names of those that are there.
+    """
     found: dict[str, None] = {}
     for name in value.made_from:
-        found |= dict.fromkeys((name,) if name in present else _sources(table[name], table, present))
+        if name in present:
+            found[name] = None
+        elif name in table:
+            found |= dict.fromkeys(sources_of(table[name], table, present))
     return tuple(found)

@@ -31,16 +31,6 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def reference_of(family: str) -> Any:
-    """The record a family's page opens on."""
-    from encyclopedia.checkpoints import families_recorded, read_family
-    from encyclopedia.coverage import default_record
-
-    records = [record for record in read_family(family)[0] if record.reason is None] \
-        if family in families_recorded() else []
-    return next((record for record in records if record.reference), records[0] if records else default_record(family))
-
-
 def bare(record: Any) -> None:
     """Build and print a config's model, run it under fake tensors, and build and run its twin: the floor."""
     import torch
@@ -68,11 +58,12 @@ def measure(family: str) -> dict[str, Any]:
     prepare()
     from encyclopedia.capture.checkpoint import capture_or_fail
     from encyclopedia.capture.family import gather_family
+    from encyclopedia.coverage import reference_record
     from encyclopedia.facts import NotesFacts
     from encyclopedia.instantiate import build_without_weights
     from encyclopedia.page.render import render_family
 
-    record = reference_of(family)
+    record = reference_record(family)
     found: dict[str, Any] = {"family": family, "checkpoint": record.id, "floor": None}
     try:
         bare(record)

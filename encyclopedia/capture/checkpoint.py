@@ -47,7 +47,7 @@ from encyclopedia.structure.derive import structure_of
 from encyclopedia.structure.parts import CONTRIBUTIONS, Kind, Structure, Sublayer
 from encyclopedia.structure.stack import UnknownStructure
 from encyclopedia.twin import PROMPTS, NoTwin, blocks_kept, prompt_for, twin_of_model
-from encyclopedia.vocabulary import HOSTS, Value, values_of
+from encyclopedia.vocabulary import HOSTS, sources_of, values_of
 
 #: Config entries that say nothing about the model.
 _NOISE = ("transformers_version", "_name_or_path", "model_type", "architectures", "chunk_size_feed_forward",
@@ -226,7 +226,7 @@ def _sublayer(
     edges = [
         EdgeFacts(source=source, target=name, label=declared.arrows.get((source, name), table[name].by))
         for name in order
-        for source in _sources(name, table, order)
+        for source in sources_of(table[name], table, order)
     ]
     sorts = {"self_attn": "attention", "linear_attn": "recurrent", "mlp": "mixture" if parts else "mlp"}
     return SublayerFacts(
@@ -241,15 +241,6 @@ def _sublayer(
         edges=edges,
         parts=parts,
     )
-
-
-def _sources(name: str, table: dict[str, Value], present: list[str]) -> list[str]:
-    """The present values that ``name`` is made from; one that is absent stands for what it is made from itself."""
-    found: dict[str, None] = {}
-    for source in table[name].made_from:
-        found |= dict.fromkeys([source] if source in present else
-                               _sources(source, table, present) if source in table else [])
-    return list(found)
 
 
 def _parts(sublayer: Sublayer, order: list[str]) -> list[PartFacts]:

@@ -39,10 +39,10 @@ def find_sublayers(run: BlockRun, recording: NativeRun, found: Sum | None) -> tu
     Returns:
         The sublayers that have a standard host, one of each at most, and the sum.
     """
-    movers = _movers(run)
-    movers = _with_hosts(movers, run)
+    movers = _with_hosts(_movers(run), run)
     owners = {} if found is None else {term.path: _owner(run, term, movers) for term in found.terms}
     served: dict[str, _Mover] = {}
+
     def by_rank(mover: _Mover) -> tuple[bool, bool, int]:
         return run.relative(mover.last) != mover.host, mover not in owners.values(), -_weight(run, mover)
 
