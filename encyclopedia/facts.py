@@ -111,6 +111,17 @@ class SublayerFacts(Fact):
     parts: list[PartFacts]
 
 
+class RoleParameters(Fact):
+    """The parameters of one role in a block, or outside the blocks; tied ones count where they stand first."""
+
+    #: In a block: ``attention``, ``recurrent``, ``mlp``, ``router``, ``experts``, ``shared``, ``norm`` or ``other``.
+    #: Outside: ``embedding``, ``norm``, ``head`` or ``other``.
+    role: str
+    total: int
+    #: Those a token's forward multiplies with.
+    active: int
+
+
 class KindFacts(Fact):
     """Blocks with the same modules, classes, sizes and attention type."""
 
@@ -128,6 +139,8 @@ class KindFacts(Fact):
     #: Largest error over the blocks measured, in units of the output's largest magnitude.
     identity_error: float | None
     sublayers: list[SublayerFacts]
+    #: Of one block, by role; their totals sum to the block's parameters.
+    parameters: list[RoleParameters] = []
 
 
 class ParameterCounts(Fact):
@@ -136,6 +149,59 @@ class ParameterCounts(Fact):
     total: int
     #: Those a token's forward multiplies with: the experts not routed to are left out.
     active: int
+    #: What stands outside the blocks, by role.
+    outside: list[RoleParameters] = []
+
+
+class Cost(Fact):
+    """A figure, with the formula it was computed by."""
+
+    amount: int
+    #: In words and symbols, with the checkpoint's own numbers in it.
+    formula: str
+
+
+class CacheEntry(Fact):
+    """What the blocks of one kind keep from one call to the next, in bfloat16."""
+
+    #: Position in ``CheckpointFacts.kinds``.
+    kind: int
+    blocks: int
+    #: What it is, such as ``keys`` or ``recurrent_states``.
+    name: str
+    #: Bytes in one block for each token kept.
+    bytes_per_token: int
+    #: Bytes in one block however long the text is.
+    bytes_fixed: int
+    #: Most tokens kept, or ``None`` where all are.
+    window: int | None
+
+
+class CacheCosts(Fact):
+    """The cache at any length: over its entries, ``blocks * (bytes_fixed + bytes_per_token * min(length, window))``."""
+
+    #: Measured on the cache object that a forward fills.
+    kept: list[CacheEntry]
+    #: What the architecture needs; as ``kept`` where nothing less would do.
+    needed: list[CacheEntry]
+    #: Why less would do, in one sentence; ``None`` where nothing less would.
+    saving: str | None
+    #: Bytes of ``kept`` that one more token adds while no window is full.
+    per_token: Cost
+
+
+class Costs(Fact):
+    """What a checkpoint takes to hold and to run."""
+
+    #: Bytes of all weights by dtype: ``float32``, ``bfloat16``, ``float16``, ``int8``, and ``int4`` at two to a byte.
+    weight_bytes: dict[str, Cost]
+    #: ``None`` where a forward fills no cache.
+    cache: CacheCosts | None
+    #: Of one token's forward, two for each multiply-add of a matrix product, without those whose size depends on the
+    #: length of the text.
+    flops_per_token: Cost
+    #: What each earlier token that is attended to adds to ``flops_per_token``.
+    flops_per_token_of_context: Cost
 
 
 class Measured(Fact):
@@ -243,6 +309,8 @@ class CheckpointFacts(Fact):
     is_default: bool = False
     #: What failed where it could not be verified; ``None`` where it is, or was not tried.
     failure: Failure | None = None
+    #: ``None`` where it is not shown.
+    costs: Costs | None = None
 
 
 class SourceLink(Fact):

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from encyclopedia.across.files import site_files
 from encyclopedia.build.files import write_text
 from encyclopedia.build.project import Project
-from encyclopedia.facts import SCHEMA, FamilyFacts
+from encyclopedia.build.vendor import copy_libraries
+from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.module import source_file
-from encyclopedia.page.render import render_checks, render_family, render_index, render_site_checks
-from encyclopedia.page.site import index_data
+from encyclopedia.page.render import render_checks, render_family
 
 
 def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Sequence[str]) -> None:
-    """Write a page, its checks and a data file for each family, the pages about all of them and the schema.
+    """Write a page, its checks and a data file for each family, and the files about all of them.
 
     A family whose facts say what failed has a page that says so and none of checks. Pages of families that were not
     built this time stay; those of ``failed`` families go, because a page that did not pass its checks is not shown.
@@ -38,11 +38,9 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
         write_text(_data(project, family.model_type), family.model_dump_json(by_alias=True, indent=1) + "\n")
     present = [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
                for path in sorted((project.source / "data").glob("*.json")) if path.stem not in ("index", "schema")]
-    write_text(project.source / "data" / "index.json", json.dumps(_index(present), indent=1) + "\n")
-    schema = FamilyFacts.model_json_schema(by_alias=True, mode="serialization")
-    write_text(project.source / "data" / "schema.json", json.dumps(schema, indent=1) + "\n")
-    write_text(project.source / "index.md", render_index(present, project.templates))
-    write_text(project.source / "checks.md", render_site_checks(present, project.templates))
+    for place, text in site_files(present, project.templates):
+        write_text(project.source / place, text)
+    copy_libraries(project.source / "vendor")
 
 
 def _page(project: Project, model_type: str) -> Path:
@@ -64,7 +62,3 @@ def _copy_sources(project: Project, family: FamilyFacts) -> None:
         if path.is_file():
             target = project.source / "source" / family.model_type / source_file(source)
             write_text(target, path.read_text(encoding="utf-8"))
-
-
-def _index(families: Sequence[FamilyFacts]) -> dict:
-    return {"schema": SCHEMA, "families": [index_data(family) for family in families]}

@@ -1,14 +1,8 @@
-"""Rendering whole pages as the Markdown files that a site engine reads.
-
-A page is front matter and one block of HTML, which Markdown passes through.
-"""
+"""Rendering the pages of a family."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.api import api_view
@@ -17,15 +11,12 @@ from encyclopedia.page.checks import checks_view
 from encyclopedia.page.claims import HOLDS
 from encyclopedia.page.colours import palette, stylesheet
 from encyclopedia.page.derived import subtitle_of, title_of
+from encyclopedia.page.document import document
 from encyclopedia.page.environment import environment
 from encyclopedia.page.failed import failed_view
 from encyclopedia.page.hero import hero_view
 from encyclopedia.page.module import module_view
 from encyclopedia.page.notes import render_notes
-from encyclopedia.page.site import site_view
-
-#: Hue of pages that belong to no family.
-SITE_HUE = 230
 
 
 def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
@@ -37,11 +28,11 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         templates: the folder of templates.
     """
     title, subtitle = title_of(family), subtitle_of(family)
-    head = {"title": title, "description": subtitle, "template": "family.html", "hide": ["navigation", "toc"]}
     colours = stylesheet(palette(family.hue))
     if family.failure is not None:
-        return _document(head, environment(templates).get_template("page/failed.html.jinja").render(
-            family=family, stylesheet=colours, hero=hero_view(family), failed=failed_view(family)))
+        html = environment(templates).get_template("page/failed.html.jinja").render(
+            family=family, stylesheet=colours, hero=hero_view(family), failed=failed_view(family))
+        return document(html, title=title, description=subtitle)
     reference = next(checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
     others = [checkpoint for checkpoint in family.checkpoints
               if checkpoint.available and checkpoint.id != family.reference]
@@ -54,7 +45,7 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         notes=render_notes(notes, family),
         module=module_view(family, f"../../source/{family.model_type}"),
     )
-    return _document(head, html)
+    return document(html, title=title, description=subtitle)
 
 
 def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:
@@ -65,28 +56,5 @@ def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:
         holds=HOLDS,
         checks=checks_view(family, notes, render_notes(notes, family).headings, f"../../../source/{family.model_type}"),
     )
-    return _document({"title": f"{title}: checks",
-                      "description": f"Every claim about {title} and how exactly it held in a run.",
-                      "template": "family.html", "hide": ["navigation", "toc"]}, html)
-
-
-def render_index(families: Sequence[FamilyFacts], templates: Path) -> str:
-    """The front page: every family with its sentence, sorted by how its blocks are made."""
-    return _site_page("Overview", "index", families, templates)
-
-
-def render_site_checks(families: Sequence[FamilyFacts], templates: Path) -> str:
-    """The page of what was checked over the whole site, with a line per family."""
-    return _site_page("Checks", "site_checks", families, templates)
-
-
-def _site_page(title: str, template: str, families: Sequence[FamilyFacts], templates: Path) -> str:
-    html = environment(templates).get_template(f"page/{template}.html.jinja").render(
-        site=site_view(families), stylesheet=stylesheet(palette(SITE_HUE)))
-    return _document({"title": title, "template": "family.html", "hide": ["navigation", "toc"]}, html)
-
-
-def _document(front_matter: dict[str, Any], html: str) -> str:
-    # JSON is YAML, and quotes whatever a title may hold.
-    head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items())
-    return f"---\n{head}\n---\n\n{html.strip()}\n"
+    return document(html, title=f"{title}: checks",
+                    description=f"Every claim about {title} and how exactly it held in a run.")

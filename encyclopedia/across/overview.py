@@ -1,10 +1,12 @@
-"""View models of the pages about all families: the index and the site's page of checks."""
+"""The front page and the site's page of checks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from encyclopedia.across.page import render_page
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.derived import subtitle_of, title_of
 from encyclopedia.page.mixers import Group, by_group, mixers_of
@@ -67,6 +69,16 @@ def site_view(families: Sequence[FamilyFacts]) -> SiteView:
         FamilyGroup(group, tuple(sorted((_line(family) for family in found), key=lambda line: line.title.lower())))
         for group, found in by_group(families))
     return SiteView(groups, total(family.tally for group in groups for family in group.families))
+
+
+def render_index(families: Sequence[FamilyFacts], templates: Path) -> str:
+    """The front page: every family with its sentence, sorted by how its blocks are made."""
+    return render_page("index", templates, title="Overview", site=site_view(families))
+
+
+def render_site_checks(families: Sequence[FamilyFacts], templates: Path) -> str:
+    """The page of what was checked over the whole site, with a line per family."""
+    return render_page("checks", templates, title="Checks", site=site_view(families))
 
 
 def index_data(family: FamilyFacts) -> dict:

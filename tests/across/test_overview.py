@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from encyclopedia.across.overview import index_data, render_index, render_site_checks, site_view
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import Project
 from encyclopedia.facts import FamilyFacts, KindFacts
 from encyclopedia.page.claims import claims_checked
 from encyclopedia.page.kinds_table import kinds_table
 from encyclopedia.page.mixers import GROUPS, group_of
-from encyclopedia.page.render import render_checks, render_family, render_index, render_site_checks
-from encyclopedia.page.site import index_data, site_view
+from encyclopedia.page.render import render_checks, render_family
 from encyclopedia.page.tally import tally, total
 from tests.page.small_facts import checkpoint, family
 from tests.page.test_course import BOTH, checkpoint_of

@@ -1,0 +1,31 @@
+"""Rendering a page that is about all families."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from encyclopedia.page.colours import palette, stylesheet
+from encyclopedia.page.document import document
+from encyclopedia.page.environment import environment
+
+#: Hue of pages that belong to no family.
+SITE_HUE = 230
+
+
+def render_page(
+    template: str, templates: Path, *, title: str, description: str | None = None, scripts: Sequence[str] = (),
+    styles: Sequence[str] = (), **views: Any,
+) -> str:
+    """The page that ``across/TEMPLATE.html.jinja`` makes of ``views``.
+
+    Args:
+        template: the template's name.
+        templates: the folder of templates.
+        title: see :func:`encyclopedia.page.document.document`, as for ``description``, ``scripts`` and ``styles``.
+        **views: what the template shows; ``stylesheet`` (the site's colours) is added.
+    """
+    html = environment(templates).get_template(f"across/{template}.html.jinja").render(
+        stylesheet=stylesheet(palette(SITE_HUE)), **views)
+    return document(html, title=title, description=description, scripts=scripts, styles=styles)

@@ -1,0 +1,38 @@
+"""Libraries that pages load in a browser, copied from the installed Python packages that carry them."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+#: By the name it has on the site: the package that carries it, and where it lies in that package.
+LIBRARIES = {
+    "plotly.min.js": ("plotly", "package_data/plotly.min.js"),
+}
+
+
+class MissingLibrary(Exception):
+    """A package that carries a library is not installed, or has it no more where it was."""
+
+
+def copy_libraries(folder: Path) -> None:
+    """Copy every library into ``folder``; one that is there already and as large is left as it is.
+
+    Raises:
+        MissingLibrary: naming the package to install.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (package, place) in LIBRARIES.items():
+        source = _inside(package, place)
+        target = folder / name
+        if not target.is_file() or target.stat().st_size != source.stat().st_size:
+            shutil.copyfile(source, target)
+
+
+def _inside(package: str, place: str) -> Path:
+    spec = find_spec(package)
+    for root in (spec.submodule_search_locations or []) if spec is not None else []:
+        if (Path(root) / place).is_file():
+            return Path(root) / place
+    raise MissingLibrary(f"{package}: the installed package has no {place}; install the project's requirements again")

@@ -1,0 +1,25 @@
+"""A page as the Markdown file that a site engine reads: front matter, and one block of HTML that Markdown passes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+
+def document(
+    html: str, *, title: str, description: str | None = None, scripts: Sequence[str] = (), styles: Sequence[str] = (),
+) -> str:
+    """The file of a page.
+
+    Args:
+        html: its content.
+        title: what browsers, search and links call it.
+        description: one sentence for search engines.
+        scripts: modules under ``assets/js/`` that this page loads beside the site's own.
+        styles: sheets under ``assets/css/`` that this page loads beside the site's own.
+    """
+    front_matter = {"title": title, "description": description, "template": "family.html",
+                    "hide": ["navigation", "toc"], "scripts": list(scripts), "styles": list(styles)}
+    # JSON is YAML, and quotes whatever a title may hold.
+    head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)
+    return f"---\n{head}\n---\n\n{html.strip()}\n"
