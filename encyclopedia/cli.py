@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -11,12 +12,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from encyclopedia.build.environments import BrokenEnvironment, capture_with, python_of
+from encyclopedia.build.facts import NoFacts, StoredFacts, read_facts, write_facts
 from encyclopedia.build.families import Outcome, UnknownFamily, choose_families, family_facts
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import NoProject, Project, find_project
 from encyclopedia.build.site import SiteFailed, build_site
 from encyclopedia.checkpoints import BrokenConfig, families_recorded, read_family
 from encyclopedia.coverage import all_families
+from encyclopedia.diff import NothingToCompare, compare_families, lines_of, write_record
 
 #: Exit codes: something the command was asked to do failed; the command was called wrongly; it was interrupted.
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -56,6 +60,53 @@ def build(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False
 def pages(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False) -> None:
     """Capture the facts and write the pages, without building the site."""
     _finish(_write(_project(), families, jobs, force))
+
+
+@app.command()
+def facts(
+    folder: Annotated[Path, typer.Argument(help="Where the facts go.", file_okay=False)],
+    families: Families = None,
+    jobs: Jobs = _WORKERS,
+    force: Force = False,
+) -> None:
+    """Capture the facts into a folder, without pages; what fails is kept as a failure."""
+    outcome = family_facts(_project(), _chosen(families), jobs=jobs, force=force, console=err, keep_broken=True)
+    write_facts(folder, outcome)
+    _finish(outcome)
+
+
+@app.command()
+def diff(
+    old: Annotated[Path, typer.Argument(help="A folder of facts, or of a Python environment to capture them with.")],
+    new: Annotated[Path, typer.Argument(help="The same, to compare it with.")],
+    families: Families = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Keep it in the history that the site shows.")] = False,
+) -> None:
+    """Compare two captures family by family, such as on two releases of transformers."""
+    project = _project()
+    try:
+        before, after = (_facts_in(project, side, families) for side in (old, new))
+        found = compare_families(before.families, after.families, old_failures=before.failures,
+                                 new_failures=after.failures)
+    except (NoFacts, BrokenEnvironment, NothingToCompare) as error:
+        _stop(str(error))
+    if record:
+        out.print(f"written: {write_record(found)}", highlight=False, soft_wrap=True)
+    elif as_json:
+        print(found.model_dump_json(indent=1))
+    else:
+        for line in lines_of(found):
+            out.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _facts_in(project: Project, folder: Path, families: list[str] | None) -> StoredFacts:
+    python = python_of(folder)
+    if python is None:
+        return read_facts(folder).only(families)
+    with tempfile.TemporaryDirectory(prefix="facts-") as captured:
+        capture_with(python, project, families or [], Path(captured))
+        return read_facts(Path(captured))
 
 
 @app.command()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from encyclopedia.across.overview import index_data, render_index, render_site_checks
+from encyclopedia.across.releases import write_releases
 from encyclopedia.facts import SCHEMA, FamilyFacts
 
 #: Gives files as their paths under the site's source folder and their texts, from all families and the templates.
@@ -26,7 +27,7 @@ def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
 
 
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data)
+WRITERS: tuple[Writer, ...] = (_index, _data, write_releases)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

@@ -62,7 +62,7 @@ def choose_families(names: Sequence[str]) -> list[str]:
 
 
 def family_facts(
-    project: Project, names: Sequence[str], *, jobs: int, force: bool, console: Console
+    project: Project, names: Sequence[str], *, jobs: int, force: bool, console: Console, keep_broken: bool = False
 ) -> Outcome:
     """The facts of the families ``names``; a family with anything broken is left out and its failures are listed.
 
@@ -72,15 +72,20 @@ def family_facts(
         jobs: worker processes.
         force: capture again what the cache has.
         console: where progress is shown.
+        keep_broken: give what there is of a family with something broken too; a checkpoint without facts then says
+            what failed.
     """
     outcome = Outcome()
     records = _read_records(names, outcome)
     facts = _captured(FactsCache(project.cache, CheckpointFacts), records, outcome, jobs, force, console)
+    if keep_broken:
+        facts |= {record.id: failed(record, "run", " ".join(outcome.failures[name]))
+                  for name, found in records.items() for record in found if record.id not in facts}
     whole = {name: [facts[record.id] for record in found] for name, found in records.items()
-             if name not in outcome.failures}
-    notes = _checked_notes(project, whole, records, outcome, jobs, force, console)
+             if found and (keep_broken or name not in outcome.failures)}
+    notes = _checked_notes(project, whole, records, outcome, jobs, force, console, keep_broken)
     for name, checkpoints in whole.items():
-        if name not in outcome.failures:
+        if keep_broken or name not in outcome.failures:
             outcome.families.append(gather_family(
                 name, checkpoints, _shown_first(_reference(records[name]), checkpoints), notes[name]))
     return outcome
@@ -144,7 +149,7 @@ def _captured(
 
 def _checked_notes(
     project: Project, whole: dict[str, list[CheckpointFacts]], records: dict[str, list[RecordedCheckpoint]],
-    outcome: Outcome, jobs: int, force: bool, console: Console,
+    outcome: Outcome, jobs: int, force: bool, console: Console, keep_broken: bool,
 ) -> dict[str, NotesFacts]:
     store = FactsCache(project.cache, NotesFacts)
     checked: dict[str, NotesFacts] = {}
@@ -169,6 +174,8 @@ def _checked_notes(
             checked[result.name] = result.facts
         else:
             outcome.fail(result.name, result.failure or "notes not checked")
+            if keep_broken:
+                checked[result.name] = NotesFacts(snippets=[])
     return checked
 
 

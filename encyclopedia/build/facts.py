@@ -1,0 +1,71 @@
+"""Facts in a folder of their own: written without pages, and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from encyclopedia.build.families import Outcome
+from encyclopedia.build.files import write_text
+from encyclopedia.facts import SCHEMA, FamilyFacts
+
+_INDEX = "index.json"
+
+
+class NoFacts(Exception):
+    """A folder that holds no facts, or facts that are not whole."""
+
+
+@dataclass(frozen=True)
+class StoredFacts:
+    """What a folder holds.
+
+    Attributes:
+        families: the facts of each family.
+        failures: by ``model_type``, one line for each thing that failed while they were captured.
+    """
+
+    families: list[FamilyFacts]
+    failures: dict[str, list[str]]
+
+    def only(self, names: Sequence[str] | None) -> StoredFacts:
+        """Those of the families ``names``, or all where none is named."""
+        if not names:
+            return self
+        return StoredFacts([family for family in self.families if family.model_type in names],
+                           {name: lines for name, lines in self.failures.items() if name in names})
+
+
+def write_facts(folder: Path, outcome: Outcome) -> None:
+    """Write the facts of an outcome into ``folder``, a file per family and an index."""
+    for family in outcome.families:
+        write_text(folder / f"{family.model_type}.json", family.model_dump_json(by_alias=True, indent=1) + "\n")
+    index = {"schema": SCHEMA, "families": [{"model_type": family.model_type} for family in outcome.families],
+             "failures": outcome.failures}
+    write_text(folder / _INDEX, json.dumps(index, indent=1) + "\n")
+
+
+def read_facts(folder: Path) -> StoredFacts:
+    """The facts in ``folder``, such as the ``data`` of a built site.
+
+    Raises:
+        NoFacts: naming the file that is missing or broken.
+    """
+    try:
+        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        names = [str(entry["model_type"]) for entry in index["families"]]
+        families = [FamilyFacts.model_validate_json((folder / f"{name}.json").read_text(encoding="utf-8"))
+                    for name in names]
+    except OSError as error:
+        raise NoFacts(f"{error.filename}: {error.strerror}; a folder of facts is a built site's data, or what "
+                      "`encyclopedia facts` wrote") from error
+    except ValidationError as error:
+        raise NoFacts(f"{folder}: the facts of {error.title} are not of this version of the project; "
+                      "capture them again") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise NoFacts(f"{folder / _INDEX}: no index of facts; capture them again") from error
+    return StoredFacts(families, dict(index.get("failures", {})))
