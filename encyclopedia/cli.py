@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -164,14 +165,10 @@ def check(
     weights: Annotated[str | None, typer.Option(
         "--weights", "-w", help="Check one family on real weights: a folder, a GGUF file, an installed package that "
                                 "holds one, or a hub id.")] = None,
-    hub: Annotated[bool, typer.Option("--hub", help="Compare the recorded configs with the hub's instead.")] = False,
     jobs: Jobs = _WORKERS,
     force: Force = False,
 ) -> None:
     """Run the checks behind the pages and say what they covered, without writing anything but the cache."""
-    if hub:
-        _check_against_hub(_chosen(families))
-        return
     if weights is not None:
         _check_on_weights(_chosen(families), weights)
         return
@@ -196,23 +193,35 @@ def check(
     _finish(outcome)
 
 
-def _check_against_hub(families: list[str]) -> None:
-    from encyclopedia.hub import HubUnreachable, compare_with_hub
+@app.command()
+def sync(
+    families: Families = None,
+    write: Annotated[bool, typer.Option("--write", help="Put what the hub says into the records.")] = False,
+) -> None:
+    """Compare the recorded configs with the hub's, where one is reachable; only --write changes anything."""
+    from encyclopedia.hub import HubUnreachable, KeyDifference, compare_with_hub, take_over
 
     failed = False
-    for name in families:
+    for name in _chosen(families):
+        found: list[KeyDifference] = []
         for record in read_family(name)[0] if name in families_recorded() else []:
             if record.reason is not None:
                 continue
             try:
                 differences = compare_with_hub(record)
             except (BrokenConfig, HubUnreachable) as error:
-                differences = [str(error)]
-            failed |= bool(differences)
+                failed = True
+                err.print(str(error), style="red", highlight=False, soft_wrap=True, markup=False)
+                continue
+            found += differences
             for line in differences:
-                err.print(line, style="red", highlight=False, soft_wrap=True, markup=False)
+                err.print(str(line), style="red", highlight=False, soft_wrap=True, markup=False)
             if not differences:
                 out.print(f"{record.id}: as on the hub", highlight=False, soft_wrap=True)
+        if found and write:
+            source = f"the hub's config.json, read on {date.today().isoformat()}"
+            out.print(f"written: {take_over(name, found, source=source)}", highlight=False, soft_wrap=True)
+        failed |= bool(found) and not write
     if failed:
         raise typer.Exit(FAILED)
 

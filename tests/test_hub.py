@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from encyclopedia.checkpoints import recorded
+from encyclopedia.checkpoints import FOLDER, families_recorded, read_family, recorded
+from encyclopedia.checkpoints.writing import text_of
+from encyclopedia.hub import KeyDifference, take_over
 
 RECORDED = "SmallDoge/Doge-20M"
 
@@ -56,7 +59,7 @@ def check(hub: dict[str, Any], home: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HF_ENDPOINT": hub["address"], "HF_HOME": str(home), "NO_COLOR": "1",
                    "HF_HUB_DISABLE_XET": "1"}
     environment.pop("HF_HUB_OFFLINE", None)
-    return subprocess.run([sys.executable, "-m", "encyclopedia", "check", "doge", "--hub"], env=environment,
+    return subprocess.run([sys.executable, "-m", "encyclopedia", "sync", "doge"], env=environment,
                           capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -71,3 +74,35 @@ def test_equal_different_and_missing_configs(hub: dict[str, Any], tmp_path: Path
     missing = [line for line in result.stderr.splitlines() if line.startswith("SmallDoge/Doge-260M: the hub did not")]
     assert len(missing) == 1
     assert "Traceback" not in result.stderr
+
+
+def test_another_familys_config_and_one_that_is_no_json_are_said(hub: dict[str, Any], tmp_path: Path) -> None:
+    hub[RECORDED] = {**recorded(RECORDED).config, "model_type": "llama"}
+    hub["SmallDoge/Doge-40M"] = ["no", "object"]
+    said = check(hub, tmp_path).stderr
+    assert f"{RECORDED}: the hub's config has the model_type 'llama', the record 'doge': record it" in said
+    assert "SmallDoge/Doge-40M: the hub's config.json is not an object" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("model_type", families_recorded())
+def test_records_are_written_as_they_stand(model_type: str) -> None:
+    text = (FOLDER / f"{model_type}.json").read_text(encoding="utf-8")
+    assert text_of(json.loads(text)) == text
+
+
+def test_what_the_hub_says_is_taken_over_with_its_source(tmp_path: Path) -> None:
+    shutil.copy(FOLDER / "doge.json", tmp_path)
+    before, _ = read_family("doge", tmp_path)
+    changes = [KeyDifference(RECORDED, "num_hidden_layers", 8, 9),
+               KeyDifference(RECORDED, "hidden_act", "silu", "gelu")]
+    take_over("doge", changes, source="the hub", folder=tmp_path)
+    after, broken = read_family("doge", tmp_path)
+    assert broken == []
+    changed = [record for record in after if record not in before]
+    assert [record.id for record in changed] == [RECORDED]
+    assert (changed[0].config["num_hidden_layers"], changed[0].config["hidden_act"]) == (9, "gelu")
+    assert changed[0].source_of("num_hidden_layers") == changed[0].source_of("hidden_act") == "the hub"
+    old = next(record for record in before if record.id == RECORDED)
+    kept = set(old.config) - {"num_hidden_layers", "hidden_act"}
+    assert all(changed[0].source_of(key) == old.source_of(key) for key in kept)
