@@ -13,8 +13,6 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-_aten = torch.ops.aten
-
 #: Matrix products by name, each with the position of its first operand; the second one follows it.
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "_grouped_mm": 0, "grouped_mm_fallback": 0, "mv": 0}
 
@@ -46,7 +44,19 @@ class Counted:
     convolutions: set[int | None] = field(default_factory=set)
 
 
-class _Counting(TorchDispatchMode):
+class WithoutValues(TorchDispatchMode):
+    """Answers zero where a forward without weights asks a tensor for its number.
+
+    Such questions are whether a text is longer than some limit and whether anything is masked; a short one's is not.
+    """
+
+    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        if operation is torch.ops.aten._local_scalar_dense.default and arguments[0].is_meta:
+            return torch.zeros((), dtype=arguments[0].dtype).item()
+        return operation(*arguments, **(keywords or {}))
+
+
+class _Counting(WithoutValues):
     """Counts the products of a forward.
 
     What depends on weights alone is told by its storage; every such tensor is kept alive so that none is reused.
@@ -60,7 +70,7 @@ class _Counting(TorchDispatchMode):
         self.weights = {_storage(parameter) for parameter in self.kept}
 
     def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        result = operation(*arguments, **(keywords or {}))
+        result = super().__torch_dispatch__(operation, types, arguments, keywords)
         given = [each for each in tree_leaves((arguments, keywords)) if isinstance(each, torch.Tensor)]
         name = operation.overloadpacket.__name__
         if name in PRODUCTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from encyclopedia.capture.costs.products import BLOCK, EXPERTS, RECURRENT, Counted, counting
+from encyclopedia.capture.costs.products import BLOCK, EXPERTS, RECURRENT, Counted, WithoutValues, counting
 from encyclopedia.checks.patched import patched
 from encyclopedia.structure.mixture import find_mixture
 from encyclopedia.structure.parts import Kind, Structure
@@ -102,9 +102,12 @@ def run(subject: Subject, lengths: Sequence[int], *, count: bool = True) -> list
 
 def _forward(subject: Subject, length: int, count: bool) -> Ran:
     ids = torch.zeros(1, length, dtype=torch.long, device="meta")
-    with torch.no_grad(), counting(subject.model, subject.parts) if count else nullcontext(Counted()) as counted:
-        output = subject.model(input_ids=ids, use_cache=True)
-    return Ran(length, output, counted)
+    with torch.no_grad():
+        if count:
+            with counting(subject.model, subject.parts) as counted:
+                return Ran(length, subject.model(input_ids=ids, use_cache=True), counted)
+        with WithoutValues():
+            return Ran(length, subject.model(input_ids=ids, use_cache=True), Counted())
 
 
 @contextmanager
