@@ -60,7 +60,7 @@ def test_a_twin_fills_its_cache_as_measured(checkpoint: str, plain_twin: Callabl
     with torch.device("meta"):
         bare: Any = AutoModelForCausalLM.from_config(twin.config, attn_implementation="eager").eval()
     subject = whole(bare, structure)
-    found, reason = measure_cache(subject, structure, run(subject, SHORT))
+    found, reason, _ = measure_cache(subject, structure, run(subject, SHORT))
     assert found is not None
     assert reason is None
     for length in (5, 21):
@@ -100,6 +100,7 @@ def test_the_cache_of_a_latent_attention_is_its_latent(costs: Callable[[str], Co
     found = cache_of(costs("deepseek-ai/DeepSeek-V3"))
     assert kept(found.needed, 1) == 576 * 61 * 2
     assert found.needed == found.kept
+    assert "from their latents again" in costs("deepseek-ai/DeepSeek-V3").flops_per_token_of_context.formula
 
 
 def test_the_cache_of_mistral_stops_at_its_window(costs: Callable[[str], Costs]) -> None:

@@ -25,12 +25,14 @@ class Kept:
         per_token: bytes that each token kept adds; a fraction where one entry stands for several tokens.
         fixed: bytes there are at any length.
         window: most tokens kept, or ``None`` where all are.
+        late: whether it begins to grow in a text that is longer than the short ones.
     """
 
     shape: tuple[int, ...]
     per_token: Fraction
     fixed: int
     window: int | None
+    late: bool = False
 
 
 class NotMeasured(Exception):
@@ -118,8 +120,9 @@ def laws(short: Sequence[Ran], long: Sequence[Ran]) -> dict[int, dict[str, Kept]
             except KeyError as error:
                 raise NotMeasured(f"layer {index} of the cache does not keep {name} at every length") from error
             per_token, fixed, window = _law(sizes)
+            late = bool(per_token) and sizes[0][1] == sizes[1][1]
             if per_token or fixed:
-                found.setdefault(index, {})[name] = Kept(tuple(tensor.shape), per_token, fixed, window)
+                found.setdefault(index, {})[name] = Kept(tuple(tensor.shape), per_token, fixed, window, late)
     return found
 
 

@@ -27,12 +27,10 @@ def flops(full: nn.Module, structure: Structure, subject: Subject, short: Sequen
 
 
 def _per_token(full: nn.Module, structure: Structure, subject: Subject, short: Sequence[Ran]) -> Cost:
-    amount, terms = 0, []
+    counts: Counter[int] = Counter()
     left_out = set()
     for number, kind in enumerate(structure.kinds):
-        counts = _by_count(subject.places[number], partial(_in_block, kind, short))
-        amount += 2 * sum(count * blocks for count, blocks in counts.items())
-        terms += [f"{_blocks(blocks)} * {count:,}" for count, blocks in counts.items()]
+        counts += _by_count(subject.places[number], partial(_in_block, kind, short))
         if kind.sublayer("linear_attn") is not None:
             left_out.add("the recurrence itself")
         if short[-1].counted.convolutions.intersection(subject.places[number]):
@@ -41,29 +39,33 @@ def _per_token(full: nn.Module, structure: Structure, subject: Subject, short: S
     head = getattr(full.get_submodule(structure.stack.lm_head), "weight", None)
     where = "the head" if head is not None and head.numel() == outside else "the head and beside the blocks"
     without = f", without {' and '.join(sorted(left_out, reverse=True))}" if left_out else ""
-    terms.append(f"{outside:,} in {where}")
-    return Cost(amount=amount + 2 * outside,
+    terms = [*(f"{blocks_in_words(blocks)} * {count:,}" for count, blocks in counts.items()), f"{outside:,} in {where}"]
+    return Cost(amount=2 * (sum(count * blocks for count, blocks in counts.items()) + outside),
                 formula=f"2 * ({' + '.join(terms)}) multiply-adds of matrix products{without}")
 
 
 def _of_context(structure: Structure, subject: Subject, short: Sequence[Ran]) -> Cost:
-    amount, terms = 0, []
+    amount = 0
+    terms: Counter[str] = Counter()
     windows = set()
     for number, kind in enumerate(structure.kinds):
         counts = _by_count(subject.places[number], partial(_between_tokens, short))
         counts.pop(0, None)
         amount += 2 * sum(count * blocks for count, blocks in counts.items())
-        terms += [f"{_blocks(blocks)} * {_of_heads(kind, count)}" for count, blocks in counts.items()]
+        for count, blocks in counts.items():
+            terms[_of_heads(kind, count)] += blocks
         if counts and "sliding_window" in kind.sizes and kind.attention_type != "full_attention":
             windows.add(kind.sizes["sliding_window"])
     if not terms:
         return Cost(amount=0, formula="no block attends to earlier tokens one by one")
     widths = " or ".join(f"{size:,}" for size in sorted(windows))
     reach = f"; blocks with a window attend to no more than its {widths} tokens" if windows else ""
-    return Cost(amount=amount, formula=f"2 * ({' + '.join(terms)}), queries by keys and pattern by values{reach}")
+    total = " + ".join(f"{blocks_in_words(blocks)} * {term}" for term, blocks in terms.items())
+    return Cost(amount=amount, formula=f"2 * ({total}), queries by keys and pattern by values{reach}")
 
 
-def _blocks(number: int) -> str:
+def blocks_in_words(number: int) -> str:
+    """How many blocks."""
     return f"{number} block{'s' * (number != 1)}"
 
 
@@ -88,12 +90,12 @@ def _between_tokens(short: Sequence[Ran], place: int) -> int:
 
 def _of_heads(kind: Kind, count: int) -> str:
     heads, width, key_width = (kind.sizes.get(name) for name in ("num_heads", "head_dim", "qk_head_dim"))
-    if not heads or not width:
+    plain = heads * ((key_width or width) + width) if heads and width else 0
+    if not plain or count < plain:
         return f"{count:,}"
-    rounds, rest = divmod(count, heads * ((key_width or width) + width))
-    if rest or not rounds:
-        return f"{count:,}"
-    return f"{'' if rounds == 1 else f'{rounds} rounds * '}{heads} heads * ({key_width or width} + {width})"
+    rounds, rest = divmod(count, plain)
+    named = f"{'' if rounds == 1 else f'{rounds} rounds * '}{heads} heads * ({key_width or width} + {width})"
+    return f"({named} + {rest:,} in products beside these)" if rest else named
 
 
 def _active_experts(kind: Kind) -> int:

@@ -9,6 +9,7 @@ from math import ceil, prod
 from torch import nn
 
 from encyclopedia.capture.costs.cache import ELEMENT, Kept, NotMeasured
+from encyclopedia.capture.costs.flops import blocks_in_words
 from encyclopedia.capture.costs.running import Subject
 from encyclopedia.facts import CacheCosts, CacheEntry, Cost
 from encyclopedia.structure.parts import Kind, Structure
@@ -26,18 +27,34 @@ def cache_costs(structure: Structure, subject: Subject, laws: Mapping[int, Mappi
     if not laws:
         return None
     entries: list[CacheEntry] = []
-    terms: list[str] = []
+    terms: Counter[str] = Counter()
     for (number, layer), blocks in _by_kind(subject, laws).items():
         entries += [CacheEntry(kind=number, blocks=blocks, name=name, bytes_per_token=ceil(kept.per_token),
                                bytes_fixed=kept.fixed, window=kept.window) for name, kept in layer]
         growing = [_term(name, kept) for name, kept in layer if kept.per_token]
         if growing:
-            terms.append(f"{blocks} block{'s' * (blocks != 1)} * ({' + '.join(growing)})")
+            terms[" + ".join(growing)] += blocks
     entries.sort(key=lambda entry: entry.kind)
     needed, saving = _needed(structure.kinds, entries)
     amount = sum(entry.blocks * entry.bytes_per_token for entry in entries)
-    formula = " + ".join(terms) if terms else "nothing grows with the text"
-    return CacheCosts(kept=entries, needed=needed, saving=saving, per_token=Cost(amount=amount, formula=formula))
+    formula = " + ".join(f"{blocks_in_words(blocks)} * ({term})" for term, blocks in terms.items())
+    per_token = Cost(amount=amount, formula=formula or "nothing grows with the text")
+    return CacheCosts(kept=entries, needed=needed, saving=saving, per_token=per_token)
+
+
+def left_out_of_context(structure: Structure, cache: CacheCosts, laws: Mapping[int, Mapping[str, Kept]]) -> str:
+    """What attending to an earlier token takes beside products in a forward over a text; empty for nothing."""
+    notes = []
+    if any(kept.late for layer in laws.values() for kept in layer.values()):
+        notes.append("; entries for more tokens than the short texts measured have are left out")
+    for number, kind in enumerate(structure.kinds):
+        latent = _latent(kind)
+        kept = sum(entry.bytes_per_token for entry in cache.kept
+                   if entry.kind == number and entry.name in _KEYS_AND_VALUES)
+        if latent is not None and kept == sum(latent) * ELEMENT:
+            notes.append("; a step from the cache makes earlier keys and values from their latents again, which is "
+                         "left out")
+    return "".join(dict.fromkeys(notes))
 
 
 def _by_kind(subject: Subject, laws: Mapping[int, Mapping[str, Kept]]) -> Counter[tuple[int, tuple]]:

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from encyclopedia.capture.costs.cache import NotMeasured, cache_of, laws, layers_of, windows_of
 from encyclopedia.capture.costs.flops import flops
-from encyclopedia.capture.costs.kept import cache_costs
+from encyclopedia.capture.costs.kept import cache_costs, left_out_of_context
 from encyclopedia.capture.costs.running import Ran, Subject, run, subject_of, whole
 from encyclopedia.facts import CacheCosts, Cost, Costs
 from encyclopedia.structure.parts import Structure
@@ -40,8 +40,9 @@ def costs_of(full: PreTrainedModel, structure: Structure) -> Costs:
         # Blocks that are alike need not be gone through equally often.
         subject = whole(full, structure)
         short = run(subject, SHORT)
-    cache, reason = measure_cache(subject, structure, short)
     per_token, of_context = flops(full, structure, subject, short)
+    cache, reason, left_out = measure_cache(subject, structure, short)
+    of_context = of_context.model_copy(update={"formula": of_context.formula + left_out})
     return Costs(weight_bytes=weight_bytes(full), cache=cache, cache_reason=reason, flops_per_token=per_token,
                  flops_per_token_of_context=of_context)
 
@@ -54,16 +55,21 @@ def weight_bytes(model: nn.Module) -> dict[str, Cost]:
     return {**found, "int4": Cost(amount=(count + 1) // 2, formula=f"{count:,} parameters / 2 to a byte")}
 
 
-def measure_cache(subject: Subject, structure: Structure, short: Sequence[Ran]) -> tuple[CacheCosts | None, str | None]:
-    """The cache's costs, or why there are none."""
+def measure_cache(
+    subject: Subject, structure: Structure, short: Sequence[Ran]
+) -> tuple[CacheCosts | None, str | None, str]:
+    """The cache's costs, or why there are none; and what a step from it takes that a forward over a text does not."""
     cache = cache_of(short[-1].output)
     if cache is None or not any(layers_of(cache).values()):
-        return None, "a forward with use_cache=True returns no cache"
+        return None, "a forward with use_cache=True returns no cache", ""
     try:
-        found = cache_costs(structure, subject, laws(short[-2:], _long(subject, cache)))
+        found = laws(short[-2:], _long(subject, cache))
+        costs = cache_costs(structure, subject, found)
     except NotMeasured as error:
-        return None, str(error)
-    return found, None if found is not None else "the cache that a forward returns stays empty"
+        return None, str(error), ""
+    if costs is None:
+        return None, "the cache that a forward returns stays empty", ""
+    return costs, None, left_out_of_context(structure, costs, found)
 
 
 def _long(subject: Subject, cache: object) -> list[Ran]:
