@@ -274,7 +274,7 @@ class SnippetCheck(Fact):
 class ClaimFacts(Fact):
     """A claim that was run and held."""
 
-    #: ``layout``, ``meaning``, ``writing``, ``identity`` or ``availability``.
+    #: ``layout``, ``meaning``, ``writing``, ``identity``, ``availability`` or ``elsewhere``.
     sort: str
     #: The host's name, such as ``self_attn``.
     host: str
