@@ -1,4 +1,4 @@
-"""Where the native model has what the standard names read: module paths without aliases, and hooks that see the same."""
+"""Where the native model has what the standard names read: paths without aliases, and hooks that see the same."""
 
 from __future__ import annotations
 

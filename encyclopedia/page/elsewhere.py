@@ -16,6 +16,9 @@ VOCABULARIES = {
     "transformer_lens": "TransformerLens",
 }
 
+#: What is said of a hook that sees, on another module, the tensor that is read inside a forward.
+FIRST_CALL = "the same tensor in a first call; one that goes on from a cache was not compared"
+
 
 @dataclass(frozen=True)
 class ElsewhereName:
@@ -67,7 +70,9 @@ def _native(value: ValueFacts, place: NativePlace | None) -> tuple[ElsewhereName
         hook = ElsewhereName("hook", None, place.no_hook)
     else:
         path, where = place.hook.module, tensor_phrase(place.hook.tensor)
-        hook = ElsewhereName("hook", hook_snippet(value.name, place.hook, value.dims).text, None)
+        beside = "source" in place.location
+        hook = ElsewhereName("hook", hook_snippet(value.name, place.hook, value.dims).text,
+                             FIRST_CALL if beside else None)
     expression = nnsight_expression(place.module, place.location) if place.no_nnsight is None else None
     return (
         ElsewhereName("transformers", path, where),
