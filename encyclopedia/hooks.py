@@ -18,6 +18,7 @@ from encyclopedia.location import Location
 CALL = "model(input_ids=input_ids, attention_mask=attention_mask)"
 
 _AXIS = re.compile(r"\{(\w+)\}")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _TENSOR = re.compile(r"(?P<holder>output|args|kwargs)(?:\[(?P<key>\w+)\]|\.(?P<field>\w+))?")
 
 
@@ -126,7 +127,10 @@ def tensor_phrase(tensor: str) -> str:
         if found["field"] is not None:
             return f"the field {found['field']} of its output"
         return "its output" if found["key"] is None else f"element {found['key']} of its output"
-    return f"its argument {found['key']}"
+    if found["holder"] == "kwargs":
+        return f"its argument {found['key']}"
+    position = int(found["key"])
+    return f"its {_ORDINALS[position]} argument" if position < len(_ORDINALS) else f"its argument {position}"
 
 
 def _indexed(tensor: str) -> str:

@@ -64,7 +64,7 @@ def names_table(family: FamilyFacts) -> dict[str, Any]:
     """Every other name on a family's page, once for all checkpoints and kinds that agree.
 
     Returns:
-        ``checkpoints``: ids; ``titles``: by vocabulary; ``names``: by standard expression, the variants, each with a
+        ``checkpoints``: ids; ``titles``: pairs of vocabulary and title; ``names``: by standard expression, the variants, each with a
         pair of text and note by vocabulary and, unless it is the only one, ``at``: pairs of a checkpoint's position
         and the kinds it is true on. Texts hold ``[i]`` and ``{head_dim}`` as :func:`encyclopedia.hooks.filled` takes.
     """
@@ -76,7 +76,7 @@ def names_table(family: FamilyFacts) -> dict[str, Any]:
                 variants.setdefault(expression, {}).setdefault(names, {}).setdefault(position, []).append(kind)
     return {
         "checkpoints": [checkpoint.id for checkpoint in shown],
-        "titles": dict(VOCABULARIES),
+        "titles": list(VOCABULARIES.items()),
         "names": {expression: [_variant(names, at if len(found) > 1 else {}) for names, at in found.items()]
                   for expression, found in variants.items()},
     }

@@ -16,6 +16,7 @@ class Names {
   constructor(article) {
     this.article = article;
     this.table = JSON.parse(article.querySelector("script[data-names]").textContent);
+    this.titles = new Map(this.table.titles);
     this.choice = article.querySelector("[data-names-choice]");
     const known = [...this.choice.options].map(({ value }) => value);
     this.vocabulary = known.includes(remembered()) ? remembered() : STANDARD;
@@ -103,13 +104,13 @@ class Names {
     if (this.vocabulary === STANDARD) return { text: standard };
     const [text, note] = names?.[this.vocabulary] ?? [null, null];
     if (text) return { text: filled(text, block, sizes), note };
-    return { text: standard, note: note ?? `the standard name; none is known in ${this.table.titles[this.vocabulary]}` };
+    return { text: standard, note: note ?? `the standard name; none is known in ${this.titles.get(this.vocabulary)}` };
   }
 
   /** Fills a fold with all names, as templates/page/elsewhere.html.jinja does. */
   fold(fold, names, block, sizes) {
     fold.hidden = !names;
-    fold.querySelector("dl").replaceChildren(...Object.entries(this.table.titles).filter(([slug]) => names?.[slug]).map(([slug, title]) => {
+    fold.querySelector("dl").replaceChildren(...[...this.titles].filter(([slug]) => names?.[slug]).map(([slug, title]) => {
       const [text, note] = names[slug];
       const value = make("dd", {});
       if (text) value.append(slug === "hook" ? code(filled(text, block, sizes)) : path(filled(text, block, sizes), title));
