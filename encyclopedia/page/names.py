@@ -11,12 +11,6 @@ from encyclopedia.hooks import filled
 from encyclopedia.page.cards import cards_of
 from encyclopedia.page.elsewhere import VOCABULARIES, ElsewhereName, names_elsewhere
 
-#: What the standard vocabulary is called where a reader chooses one.
-STANDARD = "standard"
-
-#: The vocabularies a reader can choose; a hook is code and no name.
-CHOICES = {STANDARD: STANDARD, **{slug: title for slug, title in VOCABULARIES.items() if slug != "hook"}}
-
 
 @dataclass(frozen=True)
 class NameLine:
