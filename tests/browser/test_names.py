@@ -43,11 +43,12 @@ def test_a_chosen_vocabulary_is_spoken_by_card_and_table(open_family: Callable) 
     expect(page.locator(f"{PREMIX} .values-name > code")).to_have_text("attention_premix")
     choose(page, "nnsight")
     assert expression(page) == "model.model.layers[3].self_attn.source.attention_interface_1.inputs[0][3]"
-    assert page.locator(f"{PREMIX} .copy").first.get_attribute("data-copy") == "model.model.layers[0].self_attn.o_proj.input"
+    copied = page.locator(f"{PREMIX} .copy").first
+    expect(copied).to_have_attribute("data-copy", "model.model.layers[0].self_attn.o_proj.input")
     choose(page, "standard")
     assert expression(page) == "model.layers[3].self_attn.attention_values"
     assert page.locator(".values-other, .card-note").count() == 0
-    assert page.locator(f"{PREMIX} .copy").first.get_attribute("data-copy") == "model.layers[0].self_attn.attention_premix"
+    expect(copied).to_have_attribute("data-copy", "model.layers[0].self_attn.attention_premix")
     assert page.evaluate("location.hash") == before
     assert opened.errors == []
 
