@@ -297,6 +297,34 @@ def measure(
     out.print(f"written: {path}", highlight=False, soft_wrap=True)
 
 
+@app.command()
+def names(families: Families = None) -> None:
+    """Find what TransformerLens calls the values, by running its bridge, and write encyclopedia/lens/FAMILY.json."""
+    chosen = _chosen(families)
+    from encyclopedia.build.worker import prepare
+    from encyclopedia.lens.bridge import NoBridge
+    from encyclopedia.lens.compare import compare_family
+    from encyclopedia.lens.records import write_names
+    from encyclopedia.structure.stack import UnknownStructure
+    from encyclopedia.twin import NoTwin
+
+    prepare(worker=False)
+    failed = False
+    for family in chosen:
+        try:
+            record = compare_family(family)
+        except (NoBridge, NoTwin, UnknownStructure) as error:
+            failed = True
+            err.print(f"{family}: {error}", style="red", highlight=False, soft_wrap=True, markup=False)
+            continue
+        write_names(family, record)
+        same = sum(name.same for name in record.names)
+        out.print(f"{family}: {same} values found, {_counted(len(record.names) - same, 'name')} for something else",
+                  highlight=False)
+    if failed and families:
+        raise typer.Exit(FAILED)
+
+
 def main() -> None:
     """Entry point: run the command line, an interruption ending it quietly."""
     if not err.is_terminal:

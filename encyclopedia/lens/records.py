@@ -20,6 +20,7 @@ class LensName(BaseModel):
         same: whether the hook's tensor is the value, up to the order of the axes.
         error: the largest difference, over the value's largest magnitude; ``None`` where the shapes do not allow one.
         difference: how the tensors differ, or ``None`` where they do not.
+        acts: whether an edit of the hook's tensor changes the logits; ``None`` where the bridge fails on one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,6 +31,7 @@ class LensName(BaseModel):
     same: bool
     error: float | None
     difference: str | None
+    acts: bool | None = True
 
 
 class LensRecord(BaseModel):
@@ -38,6 +40,7 @@ class LensRecord(BaseModel):
     Attributes:
         transformer_lens: the release of TransformerLens.
         transformers: the release of transformers.
+        eager_only: hooks of ``names`` that see nothing where the model was loaded with its default attention.
         names: the values' hooks, in the vocabulary's order.
     """
 
@@ -45,6 +48,7 @@ class LensRecord(BaseModel):
 
     transformer_lens: str
     transformers: str
+    eager_only: list[str]
     names: list[LensName]
 
 
@@ -72,7 +76,7 @@ def lens_names(model_type: str, folder: Path = FOLDER) -> list[LensName]:
 def write_names(model_type: str, record: LensRecord, folder: Path = FOLDER) -> Path:
     """Write the family's record, a line per name; returns the file."""
     names = ",\n".join(f"  {json.dumps(name.model_dump(), ensure_ascii=False)}" for name in record.names)
-    head = "".join(f' "{key}": {json.dumps(getattr(record, key))},\n' for key in ("transformer_lens", "transformers"))
+    head = "".join(f' "{key}": {json.dumps(value)},\n' for key, value in record.model_dump(exclude={"names"}).items())
     path = folder / f"{model_type}.json"
     path.write_text(f'{{\n{head} "names": [\n{names}\n ]\n}}\n', encoding="utf-8")
     return path
