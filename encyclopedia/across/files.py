@@ -6,8 +6,14 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from encyclopedia.across.llms import llms_text
+from encyclopedia.across.machines import render_machines
+from encyclopedia.across.matrix import render_matrix
 from encyclopedia.across.overview import index_data, render_index, render_site_checks
+from encyclopedia.across.presence import key_of, survey
+from encyclopedia.across.values import place_of, render_value
 from encyclopedia.facts import SCHEMA, FamilyFacts
+from encyclopedia.vocabulary import VOCABULARY
 
 #: Gives files as their paths under the site's source folder and their texts, from all families and the templates.
 Writer = Callable[[Sequence[FamilyFacts], Path], Iterator[tuple[str, str]]]
@@ -25,8 +31,21 @@ def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
     yield "data/schema.json", json.dumps(schema, indent=1) + "\n"
 
 
+def _values(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    found = survey(families)
+    yield "values/index.md", render_matrix(found, templates)
+    for value in VOCABULARY:
+        yield f"values/{place_of(key_of(value))}.md", render_value(value, found, templates)
+
+
+def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    if families:
+        yield "machines.md", render_machines(families, templates)
+    yield "llms.txt", llms_text(families)
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data)
+WRITERS: tuple[Writer, ...] = (_index, _data, _values, _machines)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

@@ -195,7 +195,7 @@ def _table(host: HostFacts, checkpoint: CheckpointFacts) -> HostTable:
         id=f"values-{host.name}",
         expression=host.host,
         classes=tuple(host.classes),
-        rows=tuple(_row(value, host, checkpoint) for value in host.values),
+        rows=tuple(value_row(value, host, checkpoint) for value in host.values),
         conditions=tuple(Condition(text, tuple(names)) for text, names in conditions.items()),
         unconfirmed=unconfirmed(checkpoint, host.name),
     )
@@ -210,7 +210,8 @@ def unconfirmed(checkpoint: CheckpointFacts, host: str) -> tuple[Unconfirmed, ..
     return tuple(Unconfirmed(native, tuple(found), reason.rstrip(".")) for (native, reason), found in names.items())
 
 
-def _row(value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts) -> ValueRow:
+def value_row(value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts) -> ValueRow:
+    """One of ``host``'s values as a row; both are ``checkpoint``'s."""
     having = [(kind, tuple(shape)) for kind, shape in zip(checkpoint.kinds, value.shapes, strict=True)
               if shape is not None]
     everywhere = len(having) == len(checkpoint.kinds) or not having
