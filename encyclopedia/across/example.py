@@ -9,10 +9,10 @@ from encyclopedia.facts import CheckpointFacts, HostFacts, ValueFacts
 
 #: What an edit sets to zero, by the axes of the layout; the first entry whose axes are all there is taken.
 _EDITS: tuple[tuple[frozenset[str], str, str], ...] = (
-    (frozenset({"num_heads", "query", "key"}), "[:, 0, -1]", "what head 0 has for the last query"),
+    (frozenset({"num_heads", "query", "key"}), "[:, 0, -1]", "head 0, last query"),
     (frozenset({"num_heads", "seq", "qk_head_dim"}), "[:, 0]", "head 0"),
     (frozenset({"num_kv_heads", "seq"}), "[:, 0]", "key/value head 0"),
-    (frozenset({"batch", "seq"}), "[:, -1]", "the last token’s entry"),
+    (frozenset({"batch", "seq"}), "[:, -1]", "the last token"),
     (frozenset({"batch", "heads"}), "[:, 0]", "head 0’s state"),
     (frozenset({"batch", "channels"}), "[:, 0]", "channel 0’s state"),
 )
@@ -59,7 +59,8 @@ def _load(checkpoint: CheckpointFacts, value: ValueFacts) -> str:
 
 
 #: Code that keeps the cache of a first call, and the arguments of a call that goes on from it.
-_KEEP = ('cache = {name: first[name] for name in ("past_key_values", "cache") if name in first}\n'
+_KEEP = ('name = "cache" if "cache" in first else "past_key_values"\n'
+         "cache = {name: first[name]}\n"
          "mask = torch.ones_like(prompt)\n\n")
 _FIRST = "prompt[:, :-2], use_cache=True"
 _NEXT = "prompt[:, -2:], attention_mask=mask, **cache"

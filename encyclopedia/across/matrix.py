@@ -13,10 +13,15 @@ from encyclopedia.across.values import LayoutLine, layouts_of, place_of
 from encyclopedia.page.mixers import GROUPS, Group
 from encyclopedia.vocabulary import HOSTS, VOCABULARY, Role, Value
 
-#: What a cell says, in a word.
-WORDS: Mapping[State, str] = {
-    State.EVERYWHERE: "all", State.BLOCKS: "some", State.CONDITION: "if", State.ABSENT: "no",
+#: What a cell says, in a word or two, with what it means; the words are the classes of its mark too.
+LEGEND: Mapping[str, str] = {
+    "all": MEANINGS[State.EVERYWHERE],
+    "some": MEANINGS[State.BLOCKS],
+    "if": MEANINGS[State.CONDITION],
+    "if some": f"{MEANINGS[State.CONDITION]}, {MEANINGS[State.BLOCKS]}",
+    "no": MEANINGS[State.ABSENT],
 }
+_WORDS = {State.EVERYWHERE: "all", State.BLOCKS: "some", State.CONDITION: "if", State.ABSENT: "no"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,6 @@ class HostColumns:
 class Cell:
     """Where a family and a value meet; ``url`` is ``None`` where the family lacks it."""
 
-    state: State
     word: str
     url: str | None
 
@@ -115,7 +119,7 @@ def render_matrix(found: Survey, templates: Path) -> str:
     return render_page(
         "values", templates, title="Values", scripts=["matrix.js"], styles=["values-across.css"],
         description="Every standard value of a language model's internals, and which families have it.",
-        view=matrix_view(found), meanings=MEANINGS, words=WORDS)
+        view=matrix_view(found), legend=LEGEND, words=_WORDS)
 
 
 def _column(position: int, value: Value, found: Survey) -> Column:
@@ -131,5 +135,8 @@ def _line(family: SurveyedFamily) -> FamilyLine:
 
 def _cell(family: SurveyedFamily, value: Value) -> Cell:
     key = key_of(value)
-    state = family.presences[key].state
-    return Cell(state, WORDS[state], None if state is State.ABSENT else f"../{family.address(key)}")
+    presence = family.presences[key]
+    if presence.state is State.ABSENT:
+        return Cell("no", None)
+    partly = " some" if presence.state is State.CONDITION and presence.present is not None else ""
+    return Cell(f"{_WORDS[presence.state]}{partly}", f"../{family.address(key)}")
