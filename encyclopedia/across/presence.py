@@ -70,14 +70,18 @@ class Presence:
 
 @dataclass(frozen=True)
 class SurveyedFamily:
-    """A verified family and its values, by host and name."""
+    """A verified family, its reference checkpoint and its values, by host and name."""
 
-    model_type: str
+    facts: FamilyFacts
     title: str
     group: Group
     checkpoint: CheckpointFacts
-    annotated: bool
     presences: Mapping[Key, Presence]
+
+    @property
+    def model_type(self) -> str:
+        """Its name in transformers."""
+        return self.facts.model_type
 
     def address(self, key: Key) -> str:
         """The page's address from the site's root, with the value pinned where the diagram has a part for it."""
@@ -125,7 +129,7 @@ def survey(families: Sequence[FamilyFacts]) -> Survey:
 
 def _surveyed(family: FamilyFacts) -> SurveyedFamily:
     reference = next(entry for entry in family.checkpoints if entry.id == family.reference)
-    return SurveyedFamily(family.model_type, title_of(family), group_of(family), reference, family.annotated,
+    return SurveyedFamily(family, title_of(family), group_of(family), reference,
                           {key_of(value): presence_of(reference, value) for value in VOCABULARY})
 
 

@@ -206,7 +206,7 @@ def _neighbour(value: Value) -> Neighbour:
 def _example(key: Key, having: Sequence[SurveyedFamily]) -> ExampleView | None:
     if not having:
         return None
-    checkpoint = best_checkpoint([(family.annotated, family.checkpoint) for family in having])
+    checkpoint = best_checkpoint([(family.facts.annotated, family.checkpoint) for family in having])
     host = next(host for host in checkpoint.hosts if host.name == key[0])
     value = next(value for value in host.values if value.name == key[1])
     code = example_of(checkpoint, host, value)

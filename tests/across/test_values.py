@@ -99,7 +99,8 @@ def test_the_page_links_to_the_pinned_part() -> None:
     undrawn = render_value(of("mlp", "router_logits"), survey([family()]), TEMPLATES)
     assert 'href="../../families/tiny/#value-mlp-router_logits"' in undrawn
     scores = render_value(of("self_attn", "attention_scores"), survey([family()]), TEMPLATES)
-    assert 'href="../../families/tiny/#ckpt=maker/Tiny-1&amp;block=0&amp;pin=value.self_attn.attention_scores"' in scores
+    pinned = "#ckpt=maker/Tiny-1&amp;block=0&amp;pin=value.self_attn.attention_scores"
+    assert f'href="../../families/tiny/{pinned}"' in scores
     assert 'href="../../families/tiny/checks/#maker/Tiny-1/self_attn/attention_scores"' in scores
     assert "1 × 2 × 8 × 8" in scores
     assert "1 × 3 × 8 × 8" in scores
