@@ -27,6 +27,48 @@ class Versions(Fact):
     encyclopedia: str
 
 
+class HookFacts(Fact):
+    """A plain PyTorch hook that reads a value."""
+
+    #: Path of the module that is hooked, from a transformers model called ``model``; ``[i]`` stands for the block.
+    module: str
+    #: What of the call it is: ``output``, ``output[0]``, ``output.logits``, ``args[1]`` or ``kwargs[hidden_states]``.
+    tensor: str
+    #: How the model holds it, axis by axis, those that lie flat in one in parentheses; ``None`` where as the layout.
+    held: str | None
+
+
+class NativePlace(Fact):
+    """Where a transformers model that knows no standard names has a value, on blocks of some kinds."""
+
+    #: Positions in ``CheckpointFacts.kinds``.
+    kinds: list[int]
+    #: The module it is read on or inside of, as in :class:`HookFacts`.
+    module: str
+    #: Where, from that module, in the location grammar.
+    location: str
+    #: How the model holds it there, as in :class:`HookFacts`.
+    held: str | None
+    hook: HookFacts | None
+    #: Why no hook reads it; ``None`` where one does.
+    no_hook: str | None
+    #: Why nnsight without standard names is not said to read it there; ``None`` where it does.
+    no_nnsight: str | None
+
+
+class LensFacts(Fact):
+    """A TransformerLens hook that holds a value, or that may be taken for it."""
+
+    host: str
+    value: str
+    #: The hook's name, ``{i}`` standing for the block's index.
+    hook: str
+    #: Whether its tensor is the value, up to the order of the axes.
+    same: bool
+    #: How the tensors differ; ``None`` where they do not.
+    difference: str | None
+
+
 class ValueFacts(Fact):
     """One standard value on one host of a checkpoint."""
 
@@ -53,6 +95,8 @@ class ValueFacts(Fact):
     writable: bool
     #: Whether a run has confirmed its location and layout.
     checked: bool
+    #: Where a model without standard names has it; empty for one that is computed from others.
+    native: list[NativePlace] = []
 
 
 class HostFacts(Fact):
@@ -65,6 +109,8 @@ class HostFacts(Fact):
     #: Native classes that stand there, over all blocks.
     classes: list[str]
     values: list[ValueFacts]
+    #: Per kind: its path from a transformers model called ``model``, or ``None`` where it is not there.
+    native: list[str | None] = []
 
 
 class EdgeFacts(Fact):
@@ -228,7 +274,7 @@ class SnippetCheck(Fact):
 class ClaimFacts(Fact):
     """A claim that was run and held."""
 
-    #: ``layout``, ``meaning``, ``writing``, ``identity`` or ``availability``.
+    #: ``layout``, ``meaning``, ``writing``, ``identity``, ``availability`` or ``elsewhere``.
     sort: str
     #: The host's name, such as ``self_attn``.
     host: str
@@ -360,3 +406,5 @@ class FamilyFacts(Fact):
     versions: Versions
     notes: NotesFacts
     checkpoints: list[CheckpointFacts]
+    #: What TransformerLens calls its values, where that was compared.
+    transformer_lens: list[LensFacts] = []

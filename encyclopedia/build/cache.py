@@ -23,8 +23,8 @@ _PACKAGE = Path(encyclopedia.__file__).parent
 
 #: Code that capture runs or is shaped by; what only pages use is not in it.
 _CAPTURE_CODE = ("vocabulary.py", "location.py", "facts.py", "quirks.py", "notes.py", "instantiate.py", "native.py",
-                 "coverage.py", "twin", "structure", "model", "capture", "checks", "checkpoints/__init__.py",
-                 "families/__init__.py", "families/base.py")
+                 "coverage.py", "hooks.py", "twin", "structure", "model", "capture", "checks",
+                 "checkpoints/__init__.py", "families/__init__.py", "families/base.py")
 
 
 class FactsCache(Generic[Stored]):

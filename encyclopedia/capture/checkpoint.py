@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from encyclopedia.capture.elsewhere import Places, host_paths, native_places_of
 from encyclopedia.capture.failed import failed, not_shown
 from encyclopedia.capture.labels import labels_of
 from encyclopedia.capture.parameters import count_parameters
@@ -84,7 +85,8 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         ledger.held("layout", reading.host, reading.name, "at full size, each axis has the size that its name has")
     claims = [*ledger.claims(), *checked.claims]
     support = {"eager": model.support(), "default": _support_under(model, default)}
-    hosts = _hosts(model, kinds, layers, readings, support, confirmed(claims))
+    hosts = _hosts(model, kinds, layers, readings, support, confirmed(claims),
+                   native_places_of(checked, model, kinds))
     values = [value for host in hosts for value in host.values]
     errors = [found[1] for found in checked.identities if found is not None]
     return CheckpointFacts(
@@ -165,7 +167,7 @@ def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> 
     """
     try:
         return confirm(lambda: twin_of_model(full), declared,
-                       lambda: twin_of_model(full, attn_implementation=default_attention))
+                       lambda: twin_of_model(full, attn_implementation=default_attention), elsewhere=True)
     except BrokenClaim as broken:
         raise broken.on_twin_of(blocks_kept(full)) from broken
 
@@ -262,7 +264,7 @@ def _parts(sublayer: Sublayer, order: list[str]) -> list[PartFacts]:
 
 def _hosts(
     model: StandardizedTransformer, kinds: Sequence[Kind], layers: list[int], readings: list[Reading],
-    support: dict[str, dict[str, dict[str, str | None]]], sure: set[tuple[str, str]],
+    support: dict[str, dict[str, dict[str, str | None]]], sure: set[tuple[str, str]], native: Places,
 ) -> list[HostFacts]:
     seen: dict[tuple[str, str], dict[int | None, Seen]] = {}
     for reading in readings:
@@ -300,9 +302,11 @@ def _hosts(
                 dtype=None if sample is None else sample.dtype,
                 writable=value.writable,
                 checked=(host, name) in sure,
+                native=native.get((host, name), []),
             ))
         classes = list(dict.fromkeys(type(there._module).__name__ for there in standing))
-        found.append(HostFacts(name=host, host=expression, classes=classes, values=values))
+        found.append(HostFacts(name=host, host=expression, classes=classes, values=values,
+                               native=host_paths(model, host, kinds)))
     return found
 
 

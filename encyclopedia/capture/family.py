@@ -11,12 +11,14 @@ from encyclopedia.facts import (
     CheckpointFacts,
     Failure,
     FamilyFacts,
+    LensFacts,
     NotesFacts,
     SnippetCheck,
     SourceLink,
     Versions,
 )
 from encyclopedia.families import docstring, family, has_module
+from encyclopedia.lens import lens_names
 from encyclopedia.measure.records import read_measured
 from encyclopedia.quirks import QUIRKS
 
@@ -59,6 +61,7 @@ def gather_family(
         versions=installed_versions(),
         notes=notes,
         checkpoints=[_with_snippets(checkpoint, notes) for checkpoint in checkpoints],
+        transformer_lens=[LensFacts(**name.model_dump(exclude={"error"})) for name in lens_names(model_type)],
     )
 
 

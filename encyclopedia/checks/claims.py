@@ -20,7 +20,7 @@ class BrokenClaim(Exception):
     """A claim that a run did not confirm.
 
     Args:
-        sort: ``location``, ``layout``, ``meaning``, ``writing``, ``identity`` or ``availability``.
+        sort: ``location``, ``layout``, ``meaning``, ``writing``, ``identity``, ``availability`` or ``elsewhere``.
         value: the value's name, or ``None`` for a claim about the block.
         block: the block's index in the model that was run, or ``None`` at the root.
         expected: what the claim says.

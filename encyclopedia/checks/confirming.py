@@ -46,7 +46,8 @@ def unconfirmed_of(model: nn.Module, family: Family) -> Unconfirmed:
 
 
 def confirm(
-    build: Callable[[], nn.Module], family: Family, default: Callable[[], nn.Module] | None, *, writing: bool = True
+    build: Callable[[], nn.Module], family: Family, default: Callable[[], nn.Module] | None, *, writing: bool = True,
+    elsewhere: bool = False,
 ) -> tuple[Checked, Unconfirmed]:
     """Check a twin, leaving out one derived value after another until all that is left holds.
 
@@ -55,6 +56,7 @@ def confirm(
         family: its family.
         default: builds the same model under the default load.
         writing: check writing too.
+        elsewhere: check names elsewhere too.
 
     Raises:
         BrokenClaim: where the family has a module, or what does not hold is no single value.
@@ -66,7 +68,7 @@ def confirm(
         structure, input_ids = structure_of(twin), prompt_for(twin, batch=PROMPTS)
         try:
             return check_model(twin, family, input_ids, writing=writing, default=default, unconfirmed=withheld,
-                               lenient=lenient), withheld
+                               lenient=lenient, elsewhere=elsewhere), withheld
         except BrokenClaim as broken:
             places = _places(structure, twin, broken) if lenient else []
             new = [place for place in places if place[1] not in withheld.get(place[0], {})]

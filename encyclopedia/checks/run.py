@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from torch import nn
 from encyclopedia.checks.availability import check_availability
 from encyclopedia.checks.claims import BrokenClaim, Ledger
 from encyclopedia.checks.continuing import check_continuing
+from encyclopedia.checks.elsewhere import check_elsewhere
 from encyclopedia.checks.identity import BrokenIdentity, identity_of, measure_identity
 from encyclopedia.checks.layout import Seen, check_layout, check_order
 from encyclopedia.checks.meaning import Root, check_meaning, check_value
@@ -21,6 +23,7 @@ from encyclopedia.checks.writing import check_writing, keep
 from encyclopedia.facts import ClaimFacts
 from encyclopedia.families import Family
 from encyclopedia.model.hosts import Unconfirmed
+from encyclopedia.model.places import Placed, native_places
 from encyclopedia.model.readings import Reading, Write
 from encyclopedia.model.transformer import StandardizedTransformer
 from encyclopedia.native import NativeRun, record
@@ -39,6 +42,8 @@ class Checked:
         native: the forward as plain hooks recorded it.
         claims: the claims that held.
         identities: each kind's identity and its largest error on the kind's blocks, or ``None`` where there is none.
+        elsewhere: the values of the root and of each kind's first block, with where the native model has them; empty
+            where that was not checked.
     """
 
     model: StandardizedTransformer
@@ -47,6 +52,7 @@ class Checked:
     native: NativeRun
     claims: list[ClaimFacts]
     identities: list[tuple[str, float] | None]
+    elsewhere: list[Placed]
 
 
 def check_model(
@@ -58,6 +64,7 @@ def check_model(
     default: Callable[[], nn.Module] | None = None,
     unconfirmed: Unconfirmed | None = None,
     lenient: bool = False,
+    elsewhere: bool = False,
 ) -> Checked:
     """Check everything a page claims about ``module``.
 
@@ -70,6 +77,7 @@ def check_model(
         unconfirmed: values that are not served.
         lenient: of several recomputations of a value only the first, which shares nothing with its read, has to hold;
             further ones are noted where they do.
+        elsewhere: check names elsewhere too, on a copy of the model.
 
     Raises:
         BrokenClaim: for the first claim that did not hold.
@@ -77,6 +85,7 @@ def check_model(
     ledger = Ledger()
     family = family.on(module.config)
     native, kernels = _recorded(module, input_ids)
+    plain = copy.deepcopy(module) if elsewhere else None
     withheld = unconfirmed or {}
     model = StandardizedTransformer(module, unconfirmed=withheld)
     kinds = model.structure.kinds
@@ -100,7 +109,11 @@ def check_model(
         if default is not None:
             check_availability(StandardizedTransformer(default(), unconfirmed=withheld), input_ids,
                                "the default load", layers, ledger, remedied=model)
-    return Checked(model, input_ids, kinds, native, ledger.claims(), identities)
+        placed: list[Placed] = []
+        if plain is not None:
+            chosen = [reading for reading in readings if reading.layer in (None, *layers)]
+            placed = check_elsewhere(plain, native_places(model, native, chosen), input_ids, ledger, lenient=lenient)
+    return Checked(model, input_ids, kinds, native, ledger.claims(), identities, placed)
 
 
 def _recorded(module: nn.Module, input_ids: torch.Tensor) -> tuple[NativeRun, dict[str, list[KernelRun]]]:

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, KindFacts, ValueFacts
 from encyclopedia.page.claims import HowChecked, address, how_checked
+from encyclopedia.page.names import NameLine, name_lines
 from encyclopedia.page.printout import PrintoutView, printout_view
 from encyclopedia.page.ranges import blocks
 from encyclopedia.vocabulary import HOSTS
@@ -36,6 +37,7 @@ class ValueRow:
         condition_label: the condition in a few words, or ``None``.
         how: how it was checked, or ``None`` where it was not.
         address: the page's address with this value pinned, or ``None`` where the diagram has no part for it.
+        elsewhere: its other names on the first block that has it; empty where a script puts them in.
     """
 
     id: str
@@ -55,6 +57,7 @@ class ValueRow:
     writable: bool
     how: HowChecked | None
     address: str | None
+    elsewhere: tuple[NameLine, ...]
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,9 @@ def api_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> ApiView:
     standing = {host.name for host in checkpoint.hosts}
     bare = [HostFacts(name=name, host=HOSTS.get(name, name), classes=[], values=[])
             for name in dict.fromkeys(left.host for left in checkpoint.unconfirmed) if name not in standing]
-    tables = tuple(_table(host, checkpoint) for host in (*checkpoint.hosts, *bare))
+    # Once is enough: the page has all names in a table, from which a script takes those of the other checkpoints.
+    named = family if checkpoint.id == family.reference else None
+    tables = tuple(_table(host, checkpoint, named) for host in (*checkpoint.hosts, *bare))
     return ApiView(
         checkpoint=checkpoint.id,
         architecture=checkpoint.architecture,
@@ -186,7 +191,7 @@ def api_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> ApiView:
     )
 
 
-def _table(host: HostFacts, checkpoint: CheckpointFacts) -> HostTable:
+def _table(host: HostFacts, checkpoint: CheckpointFacts, named: FamilyFacts | None) -> HostTable:
     conditions: dict[str, list[str]] = {}
     for value in host.values:
         if value.condition:
@@ -195,7 +200,7 @@ def _table(host: HostFacts, checkpoint: CheckpointFacts) -> HostTable:
         id=f"values-{host.name}",
         expression=host.host,
         classes=tuple(host.classes),
-        rows=tuple(value_row(value, host, checkpoint) for value in host.values),
+        rows=tuple(value_row(value, host, checkpoint, named) for value in host.values),
         conditions=tuple(Condition(text, tuple(names)) for text, names in conditions.items()),
         unconfirmed=unconfirmed(checkpoint, host.name),
     )
@@ -210,8 +215,10 @@ def unconfirmed(checkpoint: CheckpointFacts, host: str) -> tuple[Unconfirmed, ..
     return tuple(Unconfirmed(native, tuple(found), reason.rstrip(".")) for (native, reason), found in names.items())
 
 
-def value_row(value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts) -> ValueRow:
-    """One of ``host``'s values as a row; both are ``checkpoint``'s."""
+def value_row(
+    value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts, named: FamilyFacts | None = None
+) -> ValueRow:
+    """One of ``host``'s values as a row; both are ``checkpoint``'s, whose names elsewhere the family ``named`` gives."""
     having = [(kind, tuple(shape)) for kind, shape in zip(checkpoint.kinds, value.shapes, strict=True)
               if shape is not None]
     everywhere = len(having) == len(checkpoint.kinds) or not having
@@ -235,7 +242,13 @@ def value_row(value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts) -
         writable=value.writable,
         how=how_checked(checkpoint, host.name, value),
         address=f"#ckpt={quote(checkpoint.id)}&block={first}&pin={node}" if node else None,
+        elsewhere=() if named is None else name_lines(
+            named, checkpoint, f"{host.host}.{value.name}", _kind_of(checkpoint, first), first),
     )
+
+
+def _kind_of(checkpoint: CheckpointFacts, block: int) -> int:
+    return next(index for index, kind in enumerate(checkpoint.kinds) if block in kind.blocks)
 
 
 def _shapes(having: Sequence[tuple[KindFacts, tuple[int, ...]]]) -> tuple[ShapeLine, ...]:

@@ -13,6 +13,7 @@ from encyclopedia.page.claims import address
 from encyclopedia.page.course import STREAM, course, course_of
 from encyclopedia.page.diagram import HOST_ROLES, NARROW, WIDE, Drawing, draw
 from encyclopedia.page.hero import HeroView, SummaryView, hero_view, summary_view
+from encyclopedia.page.names import NameLine, name_lines
 from encyclopedia.page.wording import counted, error
 
 __all__ = ["BlockView", "HeroView", "SummaryView", "block_view", "hero_view", "summary_view"]
@@ -79,6 +80,8 @@ class BlockView:
     kinds: tuple[KindView, ...]
     #: The card shown before anything is pointed at, with the shape on the first block.
     card: Card
+    #: Its names elsewhere on block 0; empty but on the reference, because a script puts them in.
+    elsewhere: tuple[NameLine, ...]
     claim: str
     #: Where the check of the identity is listed, or ``None``.
     claim_href: str | None
@@ -107,12 +110,14 @@ def block_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> BlockView:
     cards = cards_of(checkpoint)
     ticks = tuple(sorted((Tick(block, index) for index, kind in enumerate(checkpoint.kinds) for block in kind.blocks),
                          key=lambda tick: tick.block))
+    opening, referred = _opening(cards, checkpoint.kinds, ticks[0].kind), checkpoint.id == family.reference
     return BlockView(
         checkpoint=checkpoint.id,
         strip=_strip(len(ticks)),
         ticks=ticks,
         kinds=tuple(_kind(checkpoint, index, look) for index, look in enumerate(_looks(checkpoint.kinds))),
-        card=_opening(cards, checkpoint.kinds, ticks[0].kind),
+        card=opening,
+        elsewhere=name_lines(family, checkpoint, opening.expression, ticks[0].kind, 0) if referred else (),
         claim=identity_claim(checkpoint),
         claim_href=_identity_href(checkpoint),
         facts={

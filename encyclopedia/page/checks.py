@@ -59,6 +59,11 @@ EXPLAINED = (
          "Under eager attention and under the default load, every value on offer is read and every value said to be "
          "missing is asked for.",
          "A value promised on a load that has not got it, and one refused without the reason that the page gives."),
+    Sort("elsewhere",
+         "The PyTorch hook that a page prints is executed, letter for letter, on a transformers model without standard "
+         "names, and nnsight’s own expression is read on one. Both tensors are compared with what the standard name "
+         "read.",
+         "A module path of another release, the wrong element of a tuple, a reshape that swaps heads and their width."),
     Sort("snippets",
          "Every block of Python in the notes runs in page order and one namespace, on the twin of each checkpoint it "
          "is meant for.",

@@ -23,7 +23,7 @@ HOLDS = "holds"
 
 _NAME = re.compile(r"[A-Za-z_][\w.\[\]]*")
 #: Sorts of claim in the order in which a page lists them; the last is not in the facts' claims.
-SORTS = ("layout", "meaning", "identity", "writing", "availability", "snippets")
+SORTS = ("layout", "meaning", "identity", "writing", "availability", "elsewhere", "snippets")
 
 # Modules of a block that a claim names.
 _MODULES = frozenset(path.rpartition(".")[2] for path in HOSTS.values() if path.startswith("model.layers[i]."))

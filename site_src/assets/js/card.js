@@ -32,6 +32,7 @@ export class Card {
     slots.shape.replaceChildren(...(missing ? [make("p", { class: "card-missing" }, missing)] : shape ? cells(facts, shape) : []));
     slots.description.replaceChildren(...rich(facts.description));
     slots.rows.replaceChildren(...(facts.rows ?? []).map((row) => line(row, here)));
+    element.dispatchEvent(new CustomEvent("card:shown", { bubbles: true, detail: { expression: facts.expression, block, kind } }));
   }
 }
 
@@ -78,3 +79,5 @@ function make(tag, attributes, ...children) {
   element.append(...children);
   return element;
 }
+
+export { dotted, make, rich };

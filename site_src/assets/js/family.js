@@ -2,6 +2,7 @@
 
 import { Block, calm } from "./block.js";
 import { thaw } from "./inert.js";
+import "./names.js";
 import { Selector } from "./selector.js";
 import { parse, push, replace } from "./state.js";
 

@@ -1,0 +1,162 @@
+// Which names the page speaks: the standard ones, or those of transformers, nnsight or TransformerLens. The card and
+// the table of values say them, and both keep all other names in a fold. The choice is remembered for every page.
+
+import { dotted, make } from "./card.js";
+
+const REMEMBERED = "encyclopedia.names";
+const STANDARD = "standard";
+
+/** `text` for one block, with the lengths of axes that it asks for; as `filled` in encyclopedia/hooks.py. */
+export function filled(text, block, sizes) {
+  const lengths = { ...sizes, i: block };
+  return text.replaceAll("[i]", `[${block}]`).replace(/\{(\w+)\}/g, (found, axis) => lengths[axis] ?? found);
+}
+
+class Names {
+  constructor(article) {
+    this.article = article;
+    this.table = JSON.parse(article.querySelector("script[data-names]").textContent);
+    this.titles = new Map(this.table.titles);
+    this.choice = article.querySelector("[data-names-choice]");
+    const known = [...this.choice.options].map(({ value }) => value);
+    this.vocabulary = known.includes(remembered()) ? remembered() : STANDARD;
+    this.choice.value = this.vocabulary;
+    this.choice.disabled = false;
+    this.choice.addEventListener("change", () => {
+      this.vocabulary = this.choice.value;
+      remember(this.vocabulary);
+      this.speak();
+    });
+    article.addEventListener("family:checkpoint", () => { this.kindOf = null; });
+    article.addEventListener("family:block", ({ detail }) => this.follow(detail));
+    article.addEventListener("card:shown", ({ detail, target }) => {
+      target.dataset.standard = detail.expression;
+      if (this.checkpoint) this.speakCard({ block: detail.block, kind: detail.kind });
+    });
+  }
+
+  /** Goes along with the page to another block, and to another checkpoint's table. */
+  follow({ checkpoint, block, kind }) {
+    this.checkpoint = checkpoint;
+    this.here = { block, kind };
+    if (this.kindOf) {
+      this.speakCard(this.here);
+      return;
+    }
+    this.kindOf = [];
+    JSON.parse(this.article.querySelector("[data-facts]").textContent).kinds
+      .forEach(({ blocks }, index) => blocks.forEach((at) => { this.kindOf[at] = index; }));
+    this.speak();
+  }
+
+  speak() {
+    this.speakCard(this.here);
+    for (const row of this.article.querySelectorAll("[data-region=api] .values-table tbody tr")) this.speakRow(row);
+  }
+
+  speakCard({ block, kind }) {
+    this.here = { block, kind };
+    const card = this.article.querySelector("[data-card]");
+    const copy = card.querySelector("[data-card-copy]");
+    // What the server filled in is on block 0.
+    card.dataset.standard ??= copy.dataset.copy.replace("layers[0]", "layers[i]");
+    const standard = card.dataset.standard;
+    const sizes = sizesOf(card.querySelector("[data-card-layout]"), card.querySelector("[data-card-shape] code"));
+    const names = card.hasAttribute("data-missing") ? null : this.variant(standard, kind);
+    const { text, note } = this.said(names, filled(standard, block, {}), block, sizes);
+    card.querySelector("[data-card-expression]").replaceChildren(...dotted(text, true));
+    copy.dataset.copy = text;
+    noteUnder(card.querySelector(".card-expression"), "card-note", note);
+    this.fold(card.querySelector("[data-elsewhere]"), names, block, sizes);
+  }
+
+  speakRow(row) {
+    const cell = row.querySelector(".values-name");
+    const copy = cell.querySelector(".copy");
+    row.dataset.standard ??= copy.dataset.copy;
+    const block = Number(/layers\[(\d+)\]/.exec(row.dataset.standard)?.[1] ?? 0);
+    const names = this.variant(row.dataset.standard.replace(`layers[${block}]`, "layers[i]"), this.kindOf[block]);
+    const sizes = sizesOf(row.querySelector(".values-dims"), row.querySelector(".values-shape code"));
+    if (!row.querySelector("[data-elsewhere]")) {
+      const fold = make("details", { class: "elsewhere", "data-elsewhere": "" }, make("summary", {}, "other names"), make("dl", {}));
+      this.fold(fold, names, block, sizes);
+      row.querySelector(".values-place").append(fold);
+    }
+    const { text, note } = this.said(names, row.dataset.standard, block, sizes);
+    copy.dataset.copy = text;
+    copy.setAttribute("aria-label", `Copy ${text}`);
+    row.toggleAttribute("data-spoken", this.vocabulary !== STANDARD);
+    cell.querySelector(".values-other")?.remove();
+    if (this.vocabulary === STANDARD) return;
+    const spoken = text === row.dataset.standard ? [] : [make("code", {}, ...dotted(text))];
+    cell.prepend(make("span", { class: "values-other" }, ...spoken, ...(note ? [make("span", { class: "elsewhere-note" }, note)] : [])));
+  }
+
+  /** The names of `expression` on blocks of `kind`, or `undefined`. */
+  variant(expression, kind) {
+    const found = this.table.names[expression] ?? [];
+    const position = this.table.checkpoints.indexOf(this.checkpoint);
+    return found.find(({ at }) => !at || at.some(([checkpoint, kinds]) => checkpoint === position && kinds.includes(kind)));
+  }
+
+  /** What the chosen vocabulary says instead of `standard`, which stands in where it says nothing. */
+  said(names, standard, block, sizes) {
+    if (this.vocabulary === STANDARD) return { text: standard };
+    const [text, note] = names?.[this.vocabulary] ?? [null, null];
+    if (text) return { text: filled(text, block, sizes), note };
+    return { text: standard, note: note ?? `the standard name; none is known in ${this.titles.get(this.vocabulary)}` };
+  }
+
+  /** Fills a fold with all names, as templates/page/elsewhere.html.jinja does. */
+  fold(fold, names, block, sizes) {
+    fold.hidden = !names;
+    fold.querySelector("dl").replaceChildren(...[...this.titles].filter(([slug]) => names?.[slug]).map(([slug, title]) => {
+      const [text, note] = names[slug];
+      const value = make("dd", {});
+      if (text) value.append(slug === "hook" ? code(filled(text, block, sizes)) : path(filled(text, block, sizes), title));
+      if (note) value.append(make("span", { class: "elsewhere-note" }, note));
+      return make("div", { "data-vocabulary": slug }, make("dt", {}, title), value);
+    }));
+  }
+}
+
+function code(text) {
+  return make("div", { class: "code-block" },
+    make("button", { class: "copy", type: "button", "data-copy": "", "aria-label": "Copy the hook" }), make("pre", { tabindex: "0" }, text));
+}
+
+function path(text, title) {
+  return make("span", { class: "card-path" }, make("code", {}, ...dotted(text)),
+    make("button", { class: "copy", type: "button", "data-copy": text, "aria-label": `Copy the name in ${title}` }));
+}
+
+function noteUnder(line, name, note) {
+  if (line.nextElementSibling?.classList.contains(name)) line.nextElementSibling.remove();
+  if (note) line.after(make("p", { class: `${name} elsewhere-note` }, note));
+}
+
+/** Lengths by axis, from the text of a layout (`Pattern [batch num_heads query key]`) and of a shape. */
+function sizesOf(layout, shape) {
+  const axes = /\[(.*)\]/.exec(layout?.textContent ?? "")?.[1].split(/\s+/) ?? [];
+  const lengths = shape?.textContent.match(/\d+/g) ?? [];
+  return Object.fromEntries(axes.map((axis, position) => [axis, lengths[position]]).filter(([, length]) => length));
+}
+
+function remembered() {
+  try {
+    return localStorage.getItem(REMEMBERED) ?? STANDARD;
+  } catch {
+    return STANDARD;
+  }
+}
+
+function remember(vocabulary) {
+  try {
+    localStorage.setItem(REMEMBERED, vocabulary);
+  } catch {
+    // A browser that keeps nothing forgets the choice with the page.
+  }
+}
+
+const article = document.querySelector("article.family:has(script[data-names])");
+if (article) new Names(article);
