@@ -62,6 +62,8 @@ PLAIN: Mapping[str, Mapping[str, str]] = {
         "role": "stream, attention, mlp or norm",
         "description": "what it is, in one sentence without a full stop",
     },
+    "NativePlace": {"hook": "the plain PyTorch hook that reads it there"},
+    "LensFacts": {"host": "name of the host", "value": "the standard value"},
     "SublayerFacts": {
         "edges": "which of its values are made from which",
         "parts": "a mixture's panels; empty elsewhere",

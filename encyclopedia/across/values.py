@@ -10,9 +10,11 @@ from pathlib import Path
 from encyclopedia.across.example import best_checkpoint, example_of
 from encyclopedia.across.page import render_page
 from encyclopedia.across.presence import MEANINGS, Key, State, Survey, SurveyedFamily, key_of
+from encyclopedia.facts import CheckpointFacts, HostFacts, ValueFacts
 from encyclopedia.page.api import ShapeLine
 from encyclopedia.page.claims import HowChecked
 from encyclopedia.page.code import CodeBlock, code_block
+from encyclopedia.page.names import NameLine, name_lines
 from encyclopedia.vocabulary import FLAVOURS, HOSTS, VOCABULARY, Value
 
 #: What a recurrent mixer is called by its flavour.
@@ -113,12 +115,27 @@ class ExampleView:
 
 
 @dataclass(frozen=True)
+class LensName:
+    """A name that TransformerLens has for the value, and on how many families they were compared.
+
+    Attributes:
+        difference: how the tensors differ; ``None`` where they do not.
+    """
+
+    hook: str
+    difference: str | None
+    families: int
+
+
+@dataclass(frozen=True)
 class ValueView:
     """The page of a value.
 
     Attributes:
         expression: what reads it, on block ``i``.
         twin: the value of the same name on another host, or ``None``.
+        elsewhere: its names elsewhere on the example's checkpoint, names and code apart.
+        lens: its names in TransformerLens over all families, the most usual first.
         usual: the place most families read it at, and how many do; ``None`` where no family has it.
         places: at how many places it is read over all families.
     """
@@ -130,6 +147,8 @@ class ValueView:
     goes_into: tuple[Neighbour, ...]
     twin: Neighbour | None
     example: ExampleView | None
+    elsewhere: tuple[tuple[NameLine, CodeBlock | None], ...]
+    lens: tuple[LensName, ...]
     parts: tuple[Part, ...]
     having: int
     total: int
@@ -156,6 +175,7 @@ def value_view(value: Value, found: Survey) -> ValueView:
     """The page of ``value`` over all families."""
     key = key_of(value)
     having = [family for family in found.families if family.presences[key].row is not None]
+    best = best_family(having) if having else None
     locations = Counter(row.location for family in having if (row := family.presences[key].row) is not None)
     layouts = layouts_of(value, found)
     same_host = {other.name: other for other in VOCABULARY if other.host == value.host}
@@ -167,7 +187,9 @@ def value_view(value: Value, found: Survey) -> ValueView:
         goes_into=tuple(_neighbour(other) for other in same_host.values() if value.name in other.made_from),
         twin=next((_neighbour(other) for other in VOCABULARY
                    if other.name == value.name and other.host != value.host), None),
-        example=_example(key, having),
+        example=_example(key, best) if best else None,
+        elsewhere=_elsewhere(key, best) if best else (),
+        lens=_lens(key, having),
         parts=tuple(_part(state, key, found, several=len(layouts) > 1) for state in State),
         having=len(having),
         total=len(found.families),
@@ -203,15 +225,36 @@ def _neighbour(value: Value) -> Neighbour:
     return Neighbour(value.host, value.name, value.role.value, f"../{place_of(key_of(value))}/")
 
 
-def _example(key: Key, having: Sequence[SurveyedFamily]) -> ExampleView | None:
-    if not having:
-        return None
-    checkpoint = best_checkpoint([(family.facts.annotated, family.checkpoint) for family in having])
+def best_family(having: Sequence[SurveyedFamily]) -> SurveyedFamily:
+    """The family to write an example for, of those that have a value."""
+    chosen = best_checkpoint([(family.facts.annotated, family.checkpoint) for family in having])
+    return next(family for family in having if family.checkpoint is chosen)
+
+
+def _served(key: Key, checkpoint: CheckpointFacts) -> tuple[HostFacts, ValueFacts]:
     host = next(host for host in checkpoint.hosts if host.name == key[0])
-    value = next(value for value in host.values if value.name == key[1])
-    code = example_of(checkpoint, host, value)
+    return host, next(value for value in host.values if value.name == key[1])
+
+
+def _example(key: Key, family: SurveyedFamily) -> ExampleView:
+    code = example_of(family.checkpoint, *_served(key, family.checkpoint))
     return ExampleView(code.checkpoint, code_block(code.load, "python"), code_block(code.read, "python"),
                        None if code.write is None else code_block(code.write, "python"))
+
+
+def _elsewhere(key: Key, family: SurveyedFamily) -> tuple[tuple[NameLine, CodeBlock | None], ...]:
+    host, value = _served(key, family.checkpoint)
+    kinds = family.checkpoint.kinds
+    at = next((index for index, shape in enumerate(value.shapes) if shape is not None), 0)
+    lines = name_lines(family.facts, family.checkpoint, f"{host.host}.{value.name}", at, kinds[at].blocks[0])
+    return tuple((line, code_block(line.text, "python") if line.text and "\n" in line.text else None)
+                 for line in lines)
+
+
+def _lens(key: Key, having: Sequence[SurveyedFamily]) -> tuple[LensName, ...]:
+    found = Counter((name.hook, name.difference) for family in having for name in family.facts.transformer_lens
+                    if (name.host, name.value) == key)
+    return tuple(LensName(hook, difference, families) for (hook, difference), families in found.most_common())
 
 
 def _part(state: State, key: Key, found: Survey, *, several: bool) -> Part:

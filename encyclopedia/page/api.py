@@ -218,7 +218,7 @@ def unconfirmed(checkpoint: CheckpointFacts, host: str) -> tuple[Unconfirmed, ..
 def value_row(
     value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts, named: FamilyFacts | None = None
 ) -> ValueRow:
-    """One of ``host``'s values as a row; both are ``checkpoint``'s, whose names elsewhere the family ``named`` gives."""
+    """One of ``host``'s values as a row; both are ``checkpoint``'s, of the family ``named`` where names are shown."""
     having = [(kind, tuple(shape)) for kind, shape in zip(checkpoint.kinds, value.shapes, strict=True)
               if shape is not None]
     everywhere = len(having) == len(checkpoint.kinds) or not having

@@ -12,7 +12,7 @@ from encyclopedia.across.presence import Presence, State, key_of, presence_of, s
 from encyclopedia.across.values import FLAVOUR_NAMES, render_value, value_view
 from encyclopedia.capture.snippets import run_snippets
 from encyclopedia.checkpoints import recorded
-from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, UnconfirmedValue
+from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, LensFacts, NativePlace, UnconfirmedValue
 from encyclopedia.notes import Snippet
 from encyclopedia.vocabulary import FLAVOURS, HOSTS, VOCABULARY, Value, values_of
 from tests.page.small_facts import CONDITION, checkpoint, family, kind, value
@@ -129,6 +129,26 @@ def test_a_recurrent_value_lists_its_layouts_by_mixer() -> None:
     assert lines["ScanQK"].flavours == ("selective scan (Mamba-1)",)
     assert {name for line in lines.values() for name in line.flavours} == {
         FLAVOUR_NAMES[flavour] for flavour, layouts in FLAVOURS.items() if "attention_keys" in layouts}
+
+
+def test_the_page_says_the_names_elsewhere() -> None:
+    place = NativePlace(kinds=[0, 1], module="model.h[i].attn", location="source.softmax_0.input", held=None, hook=None,
+                        no_hook="no module has it alone", no_nnsight=None)
+    facts = with_value(checkpoint(), "self_attn", native=[place])
+    named = [LensFacts(host="self_attn", value="attention_scores", hook="blocks.{i}.attn.hook_attn_scores", same=False,
+                       difference="before the mask"),
+             LensFacts(host="mlp", value="mlp_output", hook="blocks.{i}.hook_mlp_out", same=True, difference=None)]
+    families = [family(checkpoints=[facts], transformer_lens=named), family(model_type="other", checkpoints=[facts])]
+    scores = of("self_attn", "attention_scores")
+    view = value_view(scores, survey(families))
+    assert [(name.hook, name.difference, name.families) for name in view.lens] == [
+        ("blocks.{i}.attn.hook_attn_scores", "before the mask", 1)]
+    assert {line.title for line, _ in view.elsewhere} >= {"transformers", "PyTorch hook", "nnsight"}
+    page = render_value(scores, survey(families), TEMPLATES)
+    assert "Without these names" in page
+    assert "no module has it alone" in page
+    assert "hook_attn_scores</code>" in page
+    assert "Without these names" not in render_value(of("linear_attn", "betas"), survey(families), TEMPLATES)
 
 
 def test_an_example_is_of_the_smallest_with_notes() -> None:
