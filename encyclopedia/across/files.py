@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from encyclopedia.across.llms import llms_text
 from encyclopedia.across.machines import render_machines
@@ -24,9 +25,12 @@ def _index(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[s
     yield "checks.md", render_site_checks(families, templates)
 
 
+def _index_of(families: Sequence[FamilyFacts]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "families": [index_data(family) for family in families]}
+
+
 def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
-    index = {"schema": SCHEMA, "families": [index_data(family) for family in families]}
-    yield "data/index.json", json.dumps(index, indent=1) + "\n"
+    yield "data/index.json", json.dumps(_index_of(families), indent=1) + "\n"
     schema = FamilyFacts.model_json_schema(by_alias=True, mode="serialization")
     yield "data/schema.json", json.dumps(schema, indent=1) + "\n"
 
@@ -40,7 +44,7 @@ def _values(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[
 
 def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     if families:
-        yield "machines.md", render_machines(families, templates)
+        yield "machines.md", render_machines(families, _index_of(families), templates)
     yield "llms.txt", llms_text(families)
 
 

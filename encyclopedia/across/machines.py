@@ -10,6 +10,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic.fields import FieldInfo
 
@@ -93,10 +94,10 @@ PLAIN: Mapping[str, Mapping[str, str]] = {
     "NotesFacts": {"snippets": "the notes' Python blocks, in page order"},
 }
 
-#: Keys of ``data/index.json`` and of its entries.
+#: Keys of ``data/index.json`` and of its entries, those that stand there.
 INDEX: Mapping[str, str] = {
     "schema": "the number of the format of the families' files",
-    "families": "an entry per family:",
+    "families[]": "an entry per family",
     "families[].model_type": "the family's name in transformers, and the name of its file",
     "families[].title": "its name on its page",
     "families[].subtitle": "its sentence",
@@ -105,6 +106,7 @@ INDEX: Mapping[str, str] = {
     "families[].quirks": "slugs of what departs from a plain block",
     "families[].mixers": "what its blocks mix tokens with: softmax, recurrent, both, none or unknown",
     "families[].checkpoints": "ids of its checkpoints",
+    "families[].parameters": "fewest and most parameters of the checkpoints shown, in all and those a token uses",
     "families[].counts": "what was checked, over the checkpoints shown; the keys are those of the page of checks",
     "families[].versions": "what its facts were captured with",
 }
@@ -150,11 +152,15 @@ class MachinesView:
     versions: Mapping[str, tuple[str, ...]]
 
 
-def machines_view(families: Sequence[FamilyFacts]) -> MachinesView:
+def machines_view(families: Sequence[FamilyFacts], index: Mapping[str, Any]) -> MachinesView:
     """The page over all families.
 
+    Args:
+        families: all of them.
+        index: what ``data/index.json`` holds.
+
     Raises:
-        ValueError: where there is none.
+        ValueError: where there is no family, or a key that nothing describes.
     """
     if not families:
         raise ValueError("no family's data is there to document; build one first, as `encyclopedia build doge` does")
@@ -170,17 +176,27 @@ def machines_view(families: Sequence[FamilyFacts]) -> MachinesView:
         markdown=NAME,
         families=len(families),
         example=code_block(example(shown.model_type), "python"),
-        index=tuple(Key(path, "", said[:1].upper() + said[1:]) for path, said in INDEX.items()),
+        index=tuple(_index_keys(index)),
         keys=tuple(keys_of(FamilyFacts)),
         versions={name: tuple(sorted(found)) for name, found in versions.items()},
     )
 
 
-def render_machines(families: Sequence[FamilyFacts], templates: Path) -> str:
-    """The page about the data."""
+def render_machines(families: Sequence[FamilyFacts], index: Mapping[str, Any], templates: Path) -> str:
+    """The page about the data; ``index`` is what ``data/index.json`` holds."""
     return render_page("machines", templates, title="Data for programs", styles=["values-across.css"],
                        description="The facts as JSON with a schema, and every page as Markdown.",
-                       view=machines_view(families))
+                       view=machines_view(families, index))
+
+
+def _index_keys(index: Mapping[str, Any]) -> Iterator[Key]:
+    entries = dict.fromkeys(key for family in index["families"] for key in family)
+    for path in [*(f"{key}[]" if key == "families" else key for key in index),
+                 *(f"families[].{key}" for key in entries)]:
+        if path not in INDEX:
+            raise ValueError(f"data/index.json: {path} has no description: "
+                             f"put one in INDEX of encyclopedia/across/machines.py")
+        yield Key(path, "", INDEX[path][:1].upper() + INDEX[path][1:])
 
 
 def example(model_type: str, root: str = "data") -> str:
@@ -251,7 +267,7 @@ def _type(about: FieldInfo) -> tuple[type[Fact] | None, str, str]:
 _WORDS = {str: "text", int: "integer", float: "number", bool: "true or false"}
 
 
-def _named(annotation: typing.Any) -> tuple[type[Fact] | None, str, str]:
+def _named(annotation: Any) -> tuple[type[Fact] | None, str, str]:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is list:
         inner, kind, marks = _named(next(option for option in _options(arguments[0]) if option is not type(None)))
@@ -264,6 +280,6 @@ def _named(annotation: typing.Any) -> tuple[type[Fact] | None, str, str]:
     return None, _WORDS.get(annotation, "any"), ""
 
 
-def _options(annotation: typing.Any) -> tuple[typing.Any, ...]:
+def _options(annotation: Any) -> tuple[Any, ...]:
     union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     return typing.get_args(annotation) if union else (annotation,)

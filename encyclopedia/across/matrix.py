@@ -18,7 +18,7 @@ LEGEND: Mapping[str, str] = {
     "all": MEANINGS[State.EVERYWHERE],
     "some": MEANINGS[State.BLOCKS],
     "if": MEANINGS[State.CONDITION],
-    "if some": f"{MEANINGS[State.CONDITION]}, {MEANINGS[State.BLOCKS]}",
+    "if some": "both: under a condition, on some blocks only",
     "no": MEANINGS[State.ABSENT],
 }
 _WORDS = {State.EVERYWHERE: "all", State.BLOCKS: "some", State.CONDITION: "if", State.ABSENT: "no"}

@@ -10,10 +10,8 @@ import pandas
 import pytest
 
 from encyclopedia import facts as all_facts
-from encyclopedia.across import machines
 from encyclopedia.across.files import site_files
-from encyclopedia.across.machines import INDEX, PLAIN, example, keys_of, machines_view, render_machines
-from encyclopedia.across.overview import index_data
+from encyclopedia.across.machines import PLAIN, example, keys_of, machines_view, render_machines
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import Project
 from encyclopedia.facts import Fact, FamilyFacts
@@ -56,9 +54,7 @@ def test_descriptions_are_lines_about_json() -> None:
 def test_nothing_is_described_that_is_not_there() -> None:
     for name, described in PLAIN.items():
         model = getattr(all_facts, name)
-        names = {about.alias or field for field, about in model.model_fields.items()}
-        assert set(described) <= names
-        assert not set(described) & set(machines._declared(name))
+        assert set(described) <= {about.alias or field for field, about in model.model_fields.items()}
 
 
 def test_a_key_without_a_description_is_refused() -> None:
@@ -69,11 +65,18 @@ def test_a_key_without_a_description_is_refused() -> None:
         list(keys_of(Versions))
 
 
+def index() -> dict[str, Any]:
+    """What ``data/index.json`` holds of a family."""
+    return json.loads(dict(site_files([family()], TEMPLATES))["data/index.json"])
+
+
 def test_the_index_is_described_key_by_key() -> None:
-    described = {path.partition("[].")[2] for path in INDEX if "[]" in path}
-    assert described == index_data(family()).keys()
-    files = dict(site_files([family()], TEMPLATES))
-    assert json.loads(files["data/index.json"]).keys() == {path for path in INDEX if "[]" not in path}
+    found = index()
+    described = [key.path for key in machines_view([family()], found).index]
+    assert described == ["schema", "families[]", *(f"families[].{key}" for key in found["families"][0])]
+    found["families"][0]["unheard_of"] = 1
+    with pytest.raises(ValueError, match=r"families\[\]\.unheard_of has no description: put one in INDEX"):
+        machines_view([family()], found)
 
 
 def test_types_say_what_may_be_null() -> None:
@@ -103,15 +106,17 @@ def test_the_example_loads_the_data_that_a_build_writes(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_example_and_every_key() -> None:
-    page = render_machines([failed(model_type="broken"), family()], TEMPLATES)
-    assert machines_view([failed(model_type="broken"), family()]).family == "tiny"
+    families = [failed(model_type="broken"), family()]
+    page = render_machines(families, index(), TEMPLATES)
+    view = machines_view(families, index())
+    assert view.family == "tiny"
     assert "../data/tiny.json" in page
     assert "../families/tiny/llms.txt" in page
-    assert page.count("<tr") == 3 + 5 + len(INDEX) + len(list(keys_of(FamilyFacts)))
+    assert page.count("<tr") == 3 + 5 + len(view.index) + len(list(keys_of(FamilyFacts)))
     assert "<code>null</code>" in page
 
 
 def test_without_a_family_there_is_nothing_to_document() -> None:
     with pytest.raises(ValueError, match="build one first"):
-        machines_view([])
+        machines_view([], {})
     assert "machines.md" not in dict(site_files([], TEMPLATES))

@@ -53,8 +53,8 @@ export function start(matrix) {
     }
     if (filters.host) table.dataset.only = filters.host;
     else delete table.dataset.only;
-    const all = families.length;
-    form.querySelector("[data-matrix-count]").textContent = count === all ? `${all} families` : `${count} of ${all} families`;
+    const all = `${families.length} ${families.length === 1 ? "family" : "families"}`;
+    form.querySelector("[data-matrix-count]").textContent = count === families.length ? all : `${count} of ${all}`;
     enter();
   }
 
