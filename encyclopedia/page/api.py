@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, KindFacts, ValueFacts
 from encyclopedia.page.claims import HowChecked, address, how_checked
+from encyclopedia.page.course import course_of
 from encyclopedia.page.names import NameLine, name_lines
 from encyclopedia.page.printout import PrintoutView, printout_view
 from encyclopedia.page.ranges import blocks
@@ -224,6 +225,9 @@ def value_row(
     everywhere = len(having) == len(checkpoint.kinds) or not having
     first = min((kind.blocks[0] for kind, _ in having), default=0)
     node = _node(value.name, host.name, [kind for kind, _ in having])
+    # The stream's middle is drawn where it lies between two rows, which a block with more sublayers has not got.
+    if node == "stream.mid" and not course_of(checkpoint, _kind_of(checkpoint, first)).mid:
+        node = None
     return ValueRow(
         id=f"value-{host.name}-{value.name}",
         name=value.name,

@@ -10,6 +10,7 @@ from encyclopedia.notes import MeasuredNumber, fill
 from encyclopedia.page.api import ShapeLine, unconfirmed, value_row
 from encyclopedia.page.claims import claims_by_sort
 from encyclopedia.page.derived import orders_of, subtitle_of, title_of
+from encyclopedia.page.elsewhere import VOCABULARIES, names_elsewhere
 from encyclopedia.page.ranges import blocks
 from encyclopedia.page.wording import counted, error
 from encyclopedia.quirks import QUIRKS
@@ -42,7 +43,7 @@ def _parts(family: FamilyFacts, notes: str) -> Iterator[str]:
     shown = sorted((checkpoint for checkpoint in family.checkpoints if checkpoint.available),
                    key=lambda checkpoint: checkpoint.id != family.reference)
     for checkpoint in shown:
-        yield from _checkpoint(checkpoint, described=checkpoint.id == family.reference)
+        yield from _checkpoint(checkpoint, family)
     yield from _notes(family, notes)
     yield from _checks(family, shown)
     yield from _versions(family)
@@ -65,7 +66,7 @@ def _about(family: FamilyFacts, checkpoint: CheckpointFacts) -> str:
     return f"`{checkpoint.id}`{reference}: {checkpoint.architecture}, {counts.total:,} parameters{active}.{said}"
 
 
-def _checkpoint(checkpoint: CheckpointFacts, *, described: bool) -> Iterator[str]:
+def _checkpoint(checkpoint: CheckpointFacts, family: FamilyFacts) -> Iterator[str]:
     yield f"## {checkpoint.id}"
     yield _table(("size", "number"), ((name, f"{size}") for name, size in checkpoint.sizes.items()))
     yield "### Kinds of blocks"
@@ -76,8 +77,8 @@ def _checkpoint(checkpoint: CheckpointFacts, *, described: bool) -> Iterator[str
         yield f"Native: {', '.join(f'`{name}`' for name in host.classes)}. Shapes are for batch 1 and seq 8."
         if host.values:
             yield from _values(host, checkpoint)
-        if described and host.values:
-            yield _list(_described(value) for value in host.values)
+        if checkpoint.id == family.reference and host.values:
+            yield _list(_described(value, _names(family, checkpoint, host, value)) for value in host.values)
         for left in unconfirmed(checkpoint, host.name):
             yield (f"Left out on {left.native}, because no run confirmed them: "
                    f"{', '.join(f'`{name}`' for name in left.names)} ({_line(left.reason)}).")
@@ -111,9 +112,18 @@ def _shapes(lines: Sequence[ShapeLine]) -> str:
                      for line in lines)
 
 
-def _described(value: ValueFacts) -> str:
-    return f"`{value.name}`: {value.description}. {value.where.capitalize()}." + (
-        "" if value.writable else " Read only.")
+def _described(value: ValueFacts, names: str) -> str:
+    writing = "" if value.writable else " Read only."
+    return f"`{value.name}`: {value.description}. {value.where.capitalize()}.{writing}{names}"
+
+
+def _names(family: FamilyFacts, checkpoint: CheckpointFacts, host: HostFacts, value: ValueFacts) -> str:
+    """What a value is called elsewhere, on the first kind that has it; a hook's code says no more than its place."""
+    kind = next((index for index, shape in enumerate(value.shapes) if shape is not None), None)
+    found = [] if kind is None else names_elsewhere(family, checkpoint, host.name, value.name, kind)
+    said = [f"{VOCABULARIES[name.vocabulary]}: `{name.text}`" + (f" ({name.note})" if name.note else "")
+            for name in found if name.text is not None and name.vocabulary != "hook"]
+    return f" In {'; in '.join(said)}." if said else ""
 
 
 def _notes(family: FamilyFacts, notes: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from markdown import Markdown
 from encyclopedia.across.llms import llms_text
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import Project
+from encyclopedia.facts import HookFacts, NativePlace
 from encyclopedia.page.markdown import family_markdown
 from encyclopedia.page.render import render_family
 from encyclopedia.vocabulary import VOCABULARY
@@ -97,6 +98,20 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
     odd = host.values[0].model_copy(update={"location": "source.a|b"})
     facts = facts.model_copy(update={"hosts": [host.model_copy(update={"values": [odd]})]})
     assert "| `source.a\\|b` |" in family_markdown(family(checkpoints=[facts]), "")
+
+
+def test_it_says_names_elsewhere_on_the_reference() -> None:
+    facts = checkpoint()
+    host = facts.hosts[0]
+    place = NativePlace(kinds=[0, 1], module="model.h[i].attn", location="output[1]", held=None,
+                        hook=HookFacts(module="model.h[i].attn", tensor="output[1]", held=None), no_hook=None,
+                        no_nnsight=None)
+    placed = host.values[0].model_copy(update={"native": [place]})
+    facts = facts.model_copy(update={"hosts": [host.model_copy(update={"values": [placed]})]})
+    text = family_markdown(family(checkpoints=[facts]), "")
+    assert "In transformers: `model.h[i].attn` (" in text
+    assert "; in nnsight: `model.h[i].attn" in text
+    assert "register_forward_hook" not in text
 
 
 def test_a_family_that_failed_says_the_step() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -91,6 +92,19 @@ def test_a_cell_opens_the_family_with_the_part_pinned(
     expect(opened.page.locator("[data-card]")).to_have_attribute("data-pinned", node)
     expect(opened.page.locator("[data-card-expression]")).to_contain_text(name)
     assert opened.errors == []
+
+
+@pytest.mark.parametrize("model_type", [*FAMILIES, *SORTS])
+def test_every_cell_leads_to_a_part_that_is_drawn_or_a_row_that_is_there(
+    open_page: Callable, site: Path, model_type: str
+) -> None:
+    page = open_page("values/").page
+    addresses = row(page, model_type).locator("td a").evaluate_all("links => links.map((link) => link.hash)")
+    html = (site / "families" / model_type / "index.html").read_text(encoding="utf-8")
+    assert addresses
+    for address in addresses:
+        pin = address.partition("pin=")[2]
+        assert (f'data-node="{pin}"' if pin else f'id="{address[1:]}"') in html, address
 
 
 def test_heads_lead_to_the_value_and_to_the_family(open_page: Callable) -> None:
