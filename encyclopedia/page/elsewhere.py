@@ -16,6 +16,9 @@ VOCABULARIES = {
     "transformer_lens": "TransformerLens",
 }
 
+#: The vocabularies in which a reader can have a page, by slug; a hook is code and no name.
+CHOICES = {"standard": "standard", **{slug: title for slug, title in VOCABULARIES.items() if slug != "hook"}}
+
 #: What is said of a hook that sees, on another module, the tensor that is read inside a forward.
 FIRST_CALL = "the same tensor in a first call; one that goes on from a cache was not compared"
 

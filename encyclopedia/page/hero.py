@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
 from encyclopedia.page.claims import address, claims_by_sort
 from encyclopedia.page.derived import subtitle_of, title_of
+from encyclopedia.page.elsewhere import CHOICES
 from encyclopedia.page.wording import amount, counted
 from encyclopedia.quirks import QUIRKS
 
@@ -68,6 +69,8 @@ class HeroView:
     options: tuple[Option, ...]
     #: ``None`` where no checkpoint is shown.
     summary: SummaryView | None
+    #: Slugs and titles of the vocabularies that the page can be had in.
+    vocabularies: tuple[tuple[str, str], ...] = tuple(CHOICES.items())
     #: Whether the page opens on the class's default config, no public checkpoint being recorded.
     is_default: bool = False
 

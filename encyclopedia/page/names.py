@@ -11,12 +11,6 @@ from encyclopedia.hooks import filled
 from encyclopedia.page.cards import cards_of
 from encyclopedia.page.elsewhere import VOCABULARIES, ElsewhereName, names_elsewhere
 
-#: What the standard vocabulary is called where a reader chooses one.
-STANDARD = "standard"
-
-#: The vocabularies a reader can choose; a hook is code and no name.
-CHOICES = {STANDARD: STANDARD, **{slug: title for slug, title in VOCABULARIES.items() if slug != "hook"}}
-
 
 @dataclass(frozen=True)
 class NameLine:
@@ -64,9 +58,9 @@ def names_table(family: FamilyFacts) -> dict[str, Any]:
     """Every other name on a family's page, once for all checkpoints and kinds that agree.
 
     Returns:
-        ``checkpoints``: ids; ``titles``: pairs of vocabulary and title; ``names``: by standard expression, the variants, each with a
-        pair of text and note by vocabulary and, unless it is the only one, ``at``: pairs of a checkpoint's position
-        and the kinds it is true on. Texts hold ``[i]`` and ``{head_dim}`` as :func:`encyclopedia.hooks.filled` takes.
+        ``checkpoints``: ids; ``titles``: pairs of vocabulary and title; ``names``: by standard expression, the
+        variants, each with a pair of text and note by vocabulary and, unless it is the only one, ``at``: pairs of a
+        checkpoint's position and the kinds it is true on. Texts hold ``[i]`` and ``{head_dim}`` as :func:`encyclopedia.hooks.filled` takes.
     """
     shown = [checkpoint for checkpoint in family.checkpoints if checkpoint.available]
     variants: dict[str, dict[tuple[ElsewhereName, ...], dict[int, list[int]]]] = {}

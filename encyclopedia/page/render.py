@@ -16,7 +16,7 @@ from encyclopedia.page.environment import environment
 from encyclopedia.page.failed import failed_view
 from encyclopedia.page.hero import hero_view
 from encyclopedia.page.module import module_view
-from encyclopedia.page.names import CHOICES, names_table
+from encyclopedia.page.names import names_table
 from encyclopedia.page.notes import render_notes
 
 
@@ -46,7 +46,6 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         notes=render_notes(notes, family),
         module=module_view(family, f"../../source/{family.model_type}"),
         names=names_table(family),
-        choices=CHOICES,
     )
     return document(html, title=title, description=subtitle)
 

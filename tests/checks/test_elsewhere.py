@@ -85,7 +85,8 @@ def test_native_paths_are_the_models_own(case: Callable[[str], Case]) -> None:
     _, placed, _ = case(GPT2)
     assert placed[find(placed, "attention_premix")].place.module == "model.transformer.h[i].attn.c_proj"
     assert placed[find(placed, "layer_output")].place.module == "model.transformer.h[i]"
-    assert placed[find(placed, "logits", None)].place.hook == HookFacts(module="model", tensor="output.logits", held=None)
+    logits = placed[find(placed, "logits", None)].place.hook
+    assert logits == HookFacts(module="model", tensor="output.logits", held=None)
 
 
 def test_a_hook_is_found_where_another_module_sees_the_tensor(case: Callable[[str], Case]) -> None:

@@ -54,7 +54,7 @@ def checked_row(facts: CheckpointFacts, node: str, kind: int) -> dict:
 
 def test_the_counts_are_all_the_claims_and_snippets():
     page, shown = view(), family().checkpoints[:2]
-    assert [entry.counts for entry in page.checkpoints] == [(4, 4, 1, 1, 0, 2), (4, 4, 1, 1, 0, 1)]
+    assert [entry.counts for entry in page.checkpoints] == [(4, 4, 1, 1, 0, 0, 2), (4, 4, 1, 1, 0, 0, 1)]
     assert [entry.total for entry in page.checkpoints] == [claims_checked(family(), entry) for entry in shown]
     assert page.total == 2 * len(CLAIMS) + 3
     assert [len(lines(page, at)) for at in (0, 1)] == [len(CLAIMS), len(CLAIMS)]
