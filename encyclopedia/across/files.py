@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from encyclopedia.across.llms import llms_text
+from encyclopedia.across.machines import render_machines
+from encyclopedia.across.matrix import render_matrix
 from encyclopedia.across.overview import index_data, render_index, render_site_checks
 from encyclopedia.across.releases import write_releases
+from encyclopedia.across.presence import key_of, survey
+from encyclopedia.across.values import place_of, render_value
 from encyclopedia.facts import SCHEMA, FamilyFacts
+from encyclopedia.vocabulary import VOCABULARY
 
 #: Gives files as their paths under the site's source folder and their texts, from all families and the templates.
 Writer = Callable[[Sequence[FamilyFacts], Path], Iterator[tuple[str, str]]]
@@ -19,15 +26,31 @@ def _index(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[s
     yield "checks.md", render_site_checks(families, templates)
 
 
+def _index_of(families: Sequence[FamilyFacts]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "families": [index_data(family) for family in families]}
+
+
 def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
-    index = {"schema": SCHEMA, "families": [index_data(family) for family in families]}
-    yield "data/index.json", json.dumps(index, indent=1) + "\n"
+    yield "data/index.json", json.dumps(_index_of(families), indent=1) + "\n"
     schema = FamilyFacts.model_json_schema(by_alias=True, mode="serialization")
     yield "data/schema.json", json.dumps(schema, indent=1) + "\n"
 
 
+def _values(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    found = survey(families)
+    yield "values/index.md", render_matrix(found, templates)
+    for value in VOCABULARY:
+        yield f"values/{place_of(key_of(value))}.md", render_value(value, found, templates)
+
+
+def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    if families:
+        yield "machines.md", render_machines(families, _index_of(families), templates)
+    yield "llms.txt", llms_text(families)
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data, write_releases)
+WRITERS: tuple[Writer, ...] = (_index, _data, _values, _machines, write_releases)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

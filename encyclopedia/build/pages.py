@@ -11,6 +11,7 @@ from encyclopedia.build.files import write_text
 from encyclopedia.build.project import Project
 from encyclopedia.build.vendor import copy_libraries
 from encyclopedia.facts import FamilyFacts
+from encyclopedia.page.markdown import NAME, family_markdown
 from encyclopedia.page.module import source_file
 from encyclopedia.page.render import render_checks, render_family
 
@@ -30,6 +31,7 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
         notes = project.notes_of(family.model_type)
         text = notes.read_text(encoding="utf-8") if notes is not None else ""
         _copy_sources(project, family)
+        write_text(project.source / "families" / family.model_type / NAME, family_markdown(family, text))
         write_text(_page(project, family.model_type), render_family(family, text, project.templates))
         if family.failure is None:
             write_text(_checks(project, family.model_type), render_checks(family, text, project.templates))

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, KindFacts, ValueFacts
 from encyclopedia.page.claims import HowChecked, address, how_checked
+from encyclopedia.page.course import course_of
 from encyclopedia.page.names import NameLine, name_lines
 from encyclopedia.page.printout import PrintoutView, printout_view
 from encyclopedia.page.ranges import blocks
@@ -200,7 +201,7 @@ def _table(host: HostFacts, checkpoint: CheckpointFacts, named: FamilyFacts | No
         id=f"values-{host.name}",
         expression=host.host,
         classes=tuple(host.classes),
-        rows=tuple(_row(value, host, checkpoint, named) for value in host.values),
+        rows=tuple(value_row(value, host, checkpoint, named) for value in host.values),
         conditions=tuple(Condition(text, tuple(names)) for text, names in conditions.items()),
         unconfirmed=unconfirmed(checkpoint, host.name),
     )
@@ -215,12 +216,18 @@ def unconfirmed(checkpoint: CheckpointFacts, host: str) -> tuple[Unconfirmed, ..
     return tuple(Unconfirmed(native, tuple(found), reason.rstrip(".")) for (native, reason), found in names.items())
 
 
-def _row(value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts, named: FamilyFacts | None) -> ValueRow:
+def value_row(
+    value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts, named: FamilyFacts | None = None
+) -> ValueRow:
+    """One of ``host``'s values as a row; both are ``checkpoint``'s, of the family ``named`` where names are shown."""
     having = [(kind, tuple(shape)) for kind, shape in zip(checkpoint.kinds, value.shapes, strict=True)
               if shape is not None]
     everywhere = len(having) == len(checkpoint.kinds) or not having
     first = min((kind.blocks[0] for kind, _ in having), default=0)
     node = _node(value.name, host.name, [kind for kind, _ in having])
+    # The stream's middle is drawn where it lies between two rows, which a block with more sublayers has not got.
+    if node == "stream.mid" and not course_of(checkpoint, _kind_of(checkpoint, first)).mid:
+        node = None
     return ValueRow(
         id=f"value-{host.name}-{value.name}",
         name=value.name,

@@ -4,14 +4,19 @@ import html as entities
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from encyclopedia.facts import HostFacts
 from encyclopedia.page.api import api_view, run_lengths
+from encyclopedia.page.block import block_view
 from encyclopedia.page.environment import environment
 from encyclopedia.page.module import module_view
 from tests.page.small_facts import CONDITION, checkpoint, family, value
+from tests.page.test_course import checkpoint_of
+from tests.page.test_diagram import attention, dense
+from tests.page.test_diagram import kind as diagram_kind
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
@@ -144,3 +149,12 @@ def test_the_module_section():
     assert 'href="../../source/toy/tiny.py.txt"' in page
     assert module.classes[0].host == "model.layers[i].mlp"
     assert module.classes[0].checkpoints is None
+
+
+@pytest.mark.parametrize(("sublayers", "drawn"), [((attention(), dense()), True), ((attention(),), False)],
+                         ids=["between two rows", "with one row"])
+def test_the_middle_of_the_stream_leads_to_the_diagram_where_it_is_drawn(sublayers: tuple, drawn: bool) -> None:
+    facts = checkpoint_of(diagram_kind(*sublayers), "layer_input", "layer_mid", "layer_output")
+    row = next(row for host in api_view(facts, family()).hosts for row in host.rows if row.name == "layer_mid")
+    assert (row.address is not None) == drawn
+    assert ("stream.mid" in {node.id for node in block_view(facts, family()).first.wide.nodes}) == drawn
