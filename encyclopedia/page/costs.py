@@ -10,13 +10,16 @@ from encyclopedia.facts import CacheCosts, CacheEntry, CheckpointFacts, Cost, Co
 from encyclopedia.page.depth import OUTSIDE_ROLES
 from encyclopedia.page.wording import amount
 
+#: What is said where there is no cache to tell of.
+NO_CACHE = "A forward of this architecture fills no cache: nothing is kept from one call to the next."
+
 #: Tokens of context that the panel opens with, where the checkpoint takes as many.
 LENGTH = 8192
 
+_PRESETS = (1024, 8192, 32768, 131072)
+
 #: Config keys for the longest text a checkpoint is made for.
 _LIMITS = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "context_length")
-_SHORTEST = 128
-_LONGEST = 2**20
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Group:
     """A figure that stands for a cost, the lines under it, and how they are computed."""
 
     title: str
-    head: Line
+    heads: tuple[Line, ...]
     lines: tuple[Line, ...] = ()
     formulas: tuple[Formula, ...] = ()
     #: A sentence below the lines.
@@ -92,20 +95,19 @@ def costs_view(checkpoint: CheckpointFacts) -> CostsView | None:
     at_length = [] if costs.cache is None else [_cache(checkpoint, costs.cache, length)]
     return CostsView(
         held=(*held, _weights(checkpoint, costs)),
-        at_length=(*at_length, _flops(costs, length)),
+        at_length=(*at_length, _flops(checkpoint, costs, length)),
         length=length,
         limit=limit,
-        presets=tuple(sorted({1024, 8192, 32768, 131072} if limit is None else
-                             {size for size in (1024, 8192, 32768, 131072) if size < limit} | {limit})),
-        no_cache=None if costs.cache else "A forward of this architecture fills no cache: nothing is kept between calls.",
-        facts=_published(costs),
+        presets=tuple(size for size in _PRESETS if limit is None or size < limit) + ((limit,) if limit else ()),
+        no_cache=None if costs.cache else NO_CACHE,
+        facts=_published(checkpoint, costs),
     )
 
 
 def limit_of(checkpoint: CheckpointFacts) -> int | None:
     """The longest text that the config names, in tokens, or ``None``."""
     found = (checkpoint.config.get(name) for name in _LIMITS)
-    return next((value for value in found if isinstance(value, int) and not isinstance(value, bool) and value > 0), None)
+    return next((value for value in found if type(value) is int and value > 0), None)
 
 
 def cache_bytes(entries: Sequence[CacheEntry], length: int) -> int:
@@ -144,9 +146,10 @@ def _parameters(checkpoint: CheckpointFacts, counts: ParameterCounts) -> Group:
     formulas = [Formula("all", " + ".join(text.format(total) for text, total, _ in terms))] if terms else []
     if terms and counts.active != counts.total:
         formulas.append(Formula("active", " + ".join(text.format(active) for text, _, active in terms if active)))
-    return Group(
-        "Parameters", Line("in all", amount(counts.total), f"{counts.total:,}"),
-        (Line("active per token", amount(counts.active), f"{counts.active:,}"),), tuple(formulas))
+    heads = [Line("in all", amount(counts.total), f"{counts.total:,}"),
+             Line("active per token", amount(counts.active), f"{counts.active:,}")]
+    return Group("Parameters", tuple(heads) if counts.active != counts.total else (heads[0],), (), tuple(formulas),
+                 None if counts.active != counts.total else "All of them are active for every token.")
 
 
 def _weights(checkpoint: CheckpointFacts, costs: Costs) -> Group:
@@ -157,24 +160,22 @@ def _weights(checkpoint: CheckpointFacts, costs: Costs) -> Group:
     own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype") or "bfloat16")
     head = next((line for line in lines if own in line.label.split(", ")), lines[0])
     formulas = {cost.formula: dtype for dtype, cost in reversed(costs.weight_bytes.items())}
-    return Group("Weights", head, tuple(line for line in lines if line is not head),
+    return Group("Weights", (head,), tuple(line for line in lines if line is not head),
                  tuple(Formula(dtype, text) for text, dtype in reversed(formulas.items())))
 
 
 def _cache(checkpoint: CheckpointFacts, cache: CacheCosts, length: int) -> Group:
-    kept = cache_bytes(cache.kept, length)
-    lines = [_bytes("one more token", cache.per_token.amount)]
+    heads = [_bytes("kept by the cache", cache_bytes(cache.kept, length), "kept")]
     if cache.saving is not None:
-        needed = cache_bytes(cache.needed, length)
-        lines.insert(0, Line("needed", byte_size(needed), f"{needed:,} bytes", "needed"))
+        heads.append(_bytes("needed", cache_bytes(cache.needed, length), "needed"))
     return Group(
-        "Cache", Line("kept", byte_size(kept), f"{kept:,} bytes", "kept"), tuple(lines),
+        "Cache", tuple(heads), (_bytes("one more token", cache.per_token.amount),),
         (Formula("one more token", cache.per_token.formula),), cache.saving,
         tuple(_entries(checkpoint, cache.kept)))
 
 
-def _bytes(label: str, count: int) -> Line:
-    return Line(label, byte_size(count), f"{count:,} bytes")
+def _bytes(label: str, count: int, slot: str | None = None) -> Line:
+    return Line(label, byte_size(count), f"{count:,} bytes", slot)
 
 
 def _entries(checkpoint: CheckpointFacts, entries: Sequence[CacheEntry]) -> Iterator[Entry]:
@@ -184,22 +185,31 @@ def _entries(checkpoint: CheckpointFacts, entries: Sequence[CacheEntry]) -> Iter
                     "" if entry.window is None else f"{entry.window:,}")
 
 
-def _flops(costs: Costs, length: int) -> Group:
+def _flops(checkpoint: CheckpointFacts, costs: Costs, length: int) -> Group:
     fixed, each = costs.flops_per_token, costs.flops_per_token_of_context
-    whole = fixed.amount + length * each.amount
+    whole, window = fixed.amount + length * each.amount, _window(checkpoint)
     return Group(
-        "Arithmetic of a token", Line("forward", flop_size(whole), f"{whole:,}", "flops"),
+        "Forward of one token",
+        (Line("at most" if window is not None and length > window else "", flop_size(whole), f"{whole:,}", "flops"),),
         (_operations("without context", fixed), _operations("each token of context", each)),
-        (Formula("without context", fixed.formula), Formula("each token of context", each.formula)))
+        (Formula("without context", fixed.formula), Formula("each token of context", each.formula)),
+        None if window is None else f"Past {window:,} tokens it is less: blocks with a window attend to no more.")
+
+
+def _window(checkpoint: CheckpointFacts) -> int | None:
+    """The shortest window that an attention has, or ``None``."""
+    return min((kind.sizes["sliding_window"] for kind in checkpoint.kinds if "sliding_window" in kind.sizes),
+               default=None)
 
 
 def _operations(label: str, cost: Cost) -> Line:
     return Line(label, flop_size(cost.amount), f"{cost.amount:,}")
 
 
-def _published(costs: Costs) -> dict[str, Any]:
+def _published(checkpoint: CheckpointFacts, costs: Costs) -> dict[str, Any]:
     """What ``assets/js/costs.js`` computes from; an entry is its blocks, bytes fixed, bytes per token and window."""
-    found: dict[str, Any] = {"flops": [costs.flops_per_token.amount, costs.flops_per_token_of_context.amount]}
+    found: dict[str, Any] = {"flops": [costs.flops_per_token.amount, costs.flops_per_token_of_context.amount],
+                             "window": _window(checkpoint)}
     if costs.cache is not None:
         found["kept"] = [_numbers(entry) for entry in costs.cache.kept]
         if costs.cache.saving is not None:

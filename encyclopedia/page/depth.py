@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from encyclopedia.facts import CheckpointFacts, KindFacts, ParameterCounts, RoleParameters
-from encyclopedia.page.ranges import blocks, ranges
+from encyclopedia.page.ranges import ranges
 from encyclopedia.page.wording import amount, counted
 
 #: What a role in a block is called, from the bottom of a bar to its top.
@@ -24,7 +25,13 @@ _MLP_SIZES = {"intermediate_size", "num_experts", "top_k", "expert_intermediate_
 _LETTERS = 46
 
 # Pixels of the two charts, as ``assets/js/depth.js`` draws them.
-_PANEL, _BAR_ROW, _STRIP_ROW, _LINE, _AXIS = 196, 62, 26, 15, 34
+_PANEL, _BAR_ROW, _STRIP_ROW, _LINE, _AXIS = 196, 62, 28, 15, 22
+# Room between the title of a panel and the row above it.
+_RAISED = 5
+
+
+#: A row's title in a chart: where it begins, in pixels, and its lines.
+Title = tuple[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class Variation:
         return _LINE * len(self.lines) + (_BAR_ROW if bars else _STRIP_ROW)
 
     def published(self) -> dict[str, Any]:
-        return {"label": list(self.lines), "role": self.role, "values": list(self.values)}
+        return {"label": len(self.lines), "role": self.role, "values": list(self.values)}
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,18 @@ class DepthView:
     def height(self) -> int:
         """Of the chart of parameters, in pixels."""
         return (2 if self.split else 1) * _PANEL + _AXIS
+
+    @property
+    def titles(self) -> tuple[Title, ...]:
+        """Of its rows."""
+        titles = ("all parameters", "those a token uses") if self.split else ("all parameters",)
+        return tuple((_PANEL * row + _RAISED, (title,)) for row, title in enumerate(titles))
+
+    @property
+    def variation_titles(self) -> tuple[Title, ...]:
+        """Of its rows."""
+        tops = accumulate((row.height for row in self.variations), initial=0)
+        return tuple((top, row.lines) for top, row in zip(tops, self.variations, strict=False))
 
     @property
     def variation_height(self) -> int:
@@ -224,8 +243,8 @@ def _caption(checkpoint: CheckpointFacts, whole: int) -> str:
                 else f"The block has {amount(_total(most))} parameters")
         said += f", {_share(largest.total, _total(most))} of them in the {name}" if len(most.parameters) > 1 else ""
     else:
-        said = (f"A block has from {amount(_total(least))} parameters ({blocks(least.blocks)}) to "
-                f"{amount(_total(most))} ({blocks(most.blocks)})")
+        said = (f"A block has from {amount(_total(least))} parameters ({least.label}) to {amount(_total(most))} "
+                f"({most.label})")
     idle = [kind for kind in kinds if _active(kind) < _total(kind)]
     if idle:
         low, high = (amount(count) for count in (min(map(_active, kinds)), max(map(_active, kinds))))

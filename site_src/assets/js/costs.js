@@ -4,12 +4,14 @@ import { exact, measure } from "./format.js";
 import { parse } from "./state.js";
 
 const SHORTEST = 128;
-const STEPS = 1000;
 const LONGEST = 2 ** 20;
+// Steps of the range between a power of two and the next.
+const STEPS = 8;
 
 /** Bytes of a cache of `entries` after `length` tokens. */
 export function cacheBytes(entries, length) {
-  return entries.reduce((sum, [blocks, fixed, each, window]) => sum + blocks * (fixed + each * Math.min(length, window ?? length)), 0);
+  const inBlock = ([, fixed, each, window]) => fixed + each * Math.min(length, window ?? length);
+  return entries.reduce((sum, entry) => sum + entry[0] * inBlock(entry), 0);
 }
 
 class Costs {
@@ -20,7 +22,7 @@ class Costs {
     article.addEventListener("family:checkpoint", () => this.enter());
     article.addEventListener("input", ({ target }) => {
       if (target.matches("[data-costs-length]")) this.choose(target.valueAsNumber);
-      if (target.matches("[data-costs-range]")) this.choose(lengthAt(target.valueAsNumber, this.longest));
+      if (target.matches("[data-costs-range]")) this.choose(lengthAt(target.valueAsNumber));
     });
     article.addEventListener("change", ({ target }) => target.matches("[data-costs-length]") && this.show());
     article.addEventListener("click", ({ target }) => {
@@ -36,7 +38,8 @@ class Costs {
     if (!this.panel) return;
     this.facts = JSON.parse(this.panel.querySelector("[data-costs-facts]").textContent);
     this.presets = [...this.panel.querySelectorAll("[data-costs-preset]")];
-    this.longest = Math.max(LONGEST, ...this.presets.map((preset) => Number(preset.dataset.costsPreset)));
+    const longest = Math.max(LONGEST, ...this.presets.map((preset) => Number(preset.dataset.costsPreset)));
+    this.panel.querySelector("[data-costs-range]").max = String(placeOf(longest));
     for (const control of this.panel.querySelectorAll("input, button")) control.disabled = false;
     this.show();
   }
@@ -60,31 +63,33 @@ class Costs {
     const [fixed, each] = this.facts.flops;
     const [number, range] = this.panel.querySelectorAll("input");
     if (number.valueAsNumber !== length) number.value = String(length);
-    range.value = String(placeOf(length, this.longest));
+    range.value = String(placeOf(length));
     range.setAttribute("aria-valuetext", `${exact(length)} tokens`);
-    for (const preset of this.presets) preset.setAttribute("aria-pressed", String(Number(preset.dataset.costsPreset) === length));
-    for (const name of ["kept", "needed"]) if (this.facts[name]) this.put(name, cacheBytes(this.facts[name], length), "B", " bytes");
+    for (const preset of this.presets) {
+      preset.setAttribute("aria-pressed", String(Number(preset.dataset.costsPreset) === length));
+    }
+    for (const name of ["kept", "needed"].filter((cache) => this.facts[cache])) {
+      this.put(name, cacheBytes(this.facts[name], length), "B", " bytes");
+    }
     this.put("flops", fixed + each * length, "FLOP", "");
+    const { window } = this.facts;
+    this.panel.querySelector('[data-cost-label="flops"]').textContent = window && length > window ? "at most" : "";
   }
 
   put(name, count, unit, words) {
     const place = this.panel.querySelector(`[data-cost="${name}"]`);
-    const whole = this.panel.querySelector(`[data-cost-exact="${name}"]`);
     place.textContent = measure(count, unit);
-    if (whole) whole.textContent = `${exact(count)}${words}`;
-    else place.title = `${exact(count)}${words}`;
+    this.panel.querySelector(`[data-cost-exact="${name}"]`).textContent = `${exact(count)}${words}`;
   }
 }
 
-// The range runs over powers of two, with the steps between them.
-function lengthAt(place, longest) {
-  const length = SHORTEST * (longest / SHORTEST) ** (place / STEPS);
-  const power = 2 ** Math.floor(Math.log2(length) - 3);
-  return Math.round(length / power) * power;
+function lengthAt(place) {
+  return SHORTEST * 2 ** Math.floor(place / STEPS) * (1 + (place % STEPS) / STEPS);
 }
 
-function placeOf(length, longest) {
-  return Math.round((STEPS * Math.log(length / SHORTEST)) / Math.log(longest / SHORTEST));
+function placeOf(length) {
+  const power = Math.floor(Math.log2(length / SHORTEST));
+  return STEPS * power + Math.round(STEPS * (length / (SHORTEST * 2 ** power) - 1));
 }
 
 const article = document.querySelector("article.family");

@@ -1,6 +1,6 @@
 // The charts over the depth: drawn when they come into view, linked with the slider both ways.
 
-import { amount } from "./format.js";
+import { amount, exact } from "./format.js";
 import { colours, markerOf, markerOfSize } from "./looks.js";
 import { plotly } from "./plotly.js";
 
@@ -10,9 +10,10 @@ const RIGHT = 8;
 const PANEL = 196;
 const TITLE = 26;
 const BAR_ROW = 62;
-const STRIP_ROW = 26;
+const STRIP_ROW = 28;
 const LINE = 15;
-const AXIS = 34;
+const GAP = 10;
+const AXIS = 22;
 
 const CONFIG = { displayModeBar: false, displaylogo: false, responsive: false, doubleClick: false, scrollZoom: false };
 const FROM_BOTTOM = ["attention", "recurrent", "mlp", "shared", "router", "experts", "norm", "other"];
@@ -25,9 +26,12 @@ class Depth {
       for (const { target, isIntersecting } of entries) if (isIntersecting) this.draw(target);
     }, { rootMargin: "160px" });
     this.sizes = new ResizeObserver((entries) => {
-      for (const { target } of entries) if (this.drawn.get(target)?.width !== target.clientWidth) this.drawn.has(target) && this.draw(target);
+      for (const { target } of entries) {
+        const drawn = this.drawn.get(target);
+        if (drawn && drawn.width !== target.clientWidth) this.draw(target);
+      }
     });
-    const recolour = () => this.charts.forEach((chart) => this.drawn.has(chart) && this.draw(chart));
+    const recolour = () => this.charts.filter((chart) => this.drawn.has(chart)).forEach((chart) => this.draw(chart));
     new MutationObserver(recolour).observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
     article.addEventListener("family:checkpoint", () => this.enter());
     article.addEventListener("family:block", ({ detail }) => this.move(detail.block));
@@ -128,8 +132,10 @@ class Depth {
     plot.on("plotly_unhover", () => this.mark());
   }
 
-  get blocks() {
-    return this.kindOf.map((_, block) => block);
+  /** What the bars of any trace have. */
+  bars(marker) {
+    const blocks = this.kindOf.map((_, block) => block);
+    return { type: "bar", x: blocks, marker: { ...marker, line: { width: 0 } }, hoverinfo: "none", showlegend: false };
   }
 
   ofParameters(chart) {
@@ -138,19 +144,17 @@ class Depth {
     const split = parts.some((kind) => sum(kind, 0) > sum(kind, 1));
     const roles = FROM_BOTTOM.filter((role) => parts.some((kind) => role in kind));
     const bars = (role, panel, count) => ({
-      type: "bar", name: role, x: this.blocks, y: this.kindOf.map((kind) => count(parts[kind])), yaxis: panel ? "y2" : "y",
-      marker: { ...markerOf(role, colour), line: { width: 0 } }, hoverinfo: "none", showlegend: false,
+      ...this.bars(markerOf(role, colour)), yaxis: axis(panel), y: this.kindOf.map((kind) => count(parts[kind])),
     });
     const active = (panel) => roles.map((role) => bars(role, panel, (kind) => kind[role]?.[1] ?? 0));
-    const traces = active(false);
+    const traces = active(0);
     if (split) {
       const above = roles.indexOf("experts") + 1 || roles.length;
-      traces.splice(above, 0, bars("idle", false, (kind) => sum(kind, 0) - sum(kind, 1)));
-      traces.push(...active(true));
+      traces.splice(above, 0, bars("idle", 0, (kind) => sum(kind, 0) - sum(kind, 1)));
+      traces.push(...active(1));
     }
-    const titles = split ? ["every parameter", "those a token uses"] : ["every parameter"];
-    const rows = titles.map((title) => ({ lines: [title], label: TITLE, height: PANEL - TITLE }));
-    return { traces, layout: this.layout(colour, rows, { barmode: "stack" }) };
+    const rows = Array.from({ length: split ? 2 : 1 }, () => ({ label: TITLE, height: PANEL - TITLE }));
+    return { traces, layout: this.layout(chart, colour, rows, { barmode: "stack" }) };
   }
 
   ofSizes(chart) {
@@ -158,17 +162,18 @@ class Depth {
     const rows = this.variations.map(({ label, values }) => {
       const there = [...new Set(values.filter((value) => value !== null))].sort((one, other) => one - other);
       const bars = there.length > 1;
-      return { lines: label, label: LINE * label.length, height: bars ? BAR_ROW : STRIP_ROW, ticks: bars ? apart(there) : [], top: there.at(-1) };
+      const height = bars ? BAR_ROW : STRIP_ROW;
+      return { label: LINE * label, height, ticks: bars ? apart(there) : [], top: there.at(-1) };
     });
     const traces = this.variations.map(({ role, values }, row) => ({
-      type: "bar", x: this.blocks, y: this.kindOf.map((kind) => values[kind]), yaxis: row ? `y${row + 1}` : "y",
-      marker: { ...markerOfSize(role, colour), line: { width: 0 } }, hoverinfo: "none", showlegend: false,
+      ...this.bars(markerOfSize(role, colour)), yaxis: axis(row), y: this.kindOf.map((kind) => values[kind]),
     }));
-    return { traces, layout: this.layout(colour, rows, {}) };
+    return { traces, layout: this.layout(chart, colour, rows, {}) };
   }
 
   /** One row above the other over the same blocks; a row has its title above it. */
-  layout(colour, rows, more) {
+  layout(chart, colour, rows, more) {
+    const inside = chart.clientWidth - LEFT - RIGHT;
     const whole = rows.reduce((total, row) => total + row.label + row.height, 0);
     const fonts = getComputedStyle(this.article);
     const mono = { family: fonts.getPropertyValue("--mono"), size: 11, color: colour.mute };
@@ -176,31 +181,32 @@ class Depth {
       ...more,
       margin: { l: LEFT, r: RIGHT, t: 0, b: AXIS, pad: 0 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: mono, bargap: this.kindOf.length > 60 ? 0.1 : 0.16, hovermode: "x", hoverdistance: -1, dragmode: false,
-      annotations: [],
+      // Gaps thinner than a pixel would come and go.
+      bargap: inside / this.kindOf.length < 8 ? 0 : 0.16,
+      font: mono, hovermode: "x", hoverdistance: -1, dragmode: false,
       xaxis: {
-        range: [-0.5, this.kindOf.length - 0.5], fixedrange: true, showgrid: false, zeroline: false, tickformat: "d",
-        nticks: Math.min(this.kindOf.length, 11), ticks: "", anchor: rows.length > 1 ? `y${rows.length}` : "y",
-        title: { text: "block", font: mono, standoff: 4 },
+        range: [-0.5, this.kindOf.length - 0.5], fixedrange: true, showgrid: false, zeroline: false, ticks: "",
+        nticks: Math.min(this.kindOf.length, Math.max(Math.floor(inside / 56), 3)), anchor: axis(rows.length - 1),
+        tickformat: "d", tickprefix: "block ", showtickprefix: "first", ticklabelstandoff: 3,
       },
     };
     let from = 0;
     rows.forEach((row, index) => {
-      const top = 1 - (from + row.label) / whole;
-      const bottom = 1 - (from + row.label + row.height - (index < rows.length - 1 ? 8 : 0)) / whole;
-      layout[`yaxis${index ? index + 1 : ""}`] = {
-        domain: [Math.max(bottom, 0), top], fixedrange: true, zeroline: true, zerolinecolor: colour.line, gridcolor: colour.line,
-        rangemode: "tozero", exponentformat: "B", nticks: 4, automargin: false,
-        ...(row.ticks && { tickvals: row.ticks, ticktext: row.ticks.map((value) => value.toLocaleString("en-US")), range: [0, row.top] }),
+      const [top, bottom] = [from + row.label, from + row.label + row.height - GAP].map((place) => 1 - place / whole);
+      layout[axis(index).replace("y", "yaxis")] = {
+        domain: [bottom, top], fixedrange: true, zerolinecolor: colour.line, gridcolor: colour.line,
+        rangemode: "tozero", exponentformat: "B", nticks: 4, ticklabelstandoff: 6, automargin: false,
+        ...(row.ticks && { tickvals: row.ticks, ticktext: row.ticks.map(exact), range: [0, row.top] }),
       };
-      layout.annotations.push({
-        text: row.lines.join("<br>"), xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom",
-        align: "left", showarrow: false, font: { ...mono, color: colour.ink },
-      });
       from += row.label + row.height;
     });
     return layout;
   }
+}
+
+/** The name of the axis of the row at `index`. */
+function axis(index) {
+  return index ? `y${index + 1}` : "y";
 }
 
 function sum(parts, index) {

@@ -1,5 +1,5 @@
 // A family's page: one state (checkpoint, block, pinned part, length of the context), shown by the page and spelled by
-// the address. Others hear of it by `family:block` and `family:checkpoint`, and ask by `family:go` and `family:context`.
+// the address. Others hear of it by `family:block` and `family:checkpoint`, ask by `family:go` and `family:context`.
 
 import { Block, calm } from "./block.js";
 import { thaw } from "./inert.js";
@@ -80,7 +80,8 @@ class Page {
 
   /** By region, what the page holds as text for `checkpoint`. */
   thawed(checkpoint) {
-    const own = [...this.waiting].filter(({ dataset }) => (dataset.checkpointContent ?? dataset.checkpointDepth) === checkpoint);
+    const idOf = ({ dataset }) => dataset.checkpointContent ?? dataset.checkpointDepth;
+    const own = [...this.waiting].filter((script) => idOf(script) === checkpoint);
     return new Map(own.flatMap((script) => [...partsOf(thaw(script))]));
   }
 

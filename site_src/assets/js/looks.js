@@ -1,18 +1,19 @@
-// How roles look in a chart: a colour and, where two roles share one, a pattern. The swatches in `depth.css` are the same.
+// How roles look in a chart: a colour and, where two roles share one, a pattern; `depth.css` has the same as swatches.
+
+const NAMES = ["mute", "line", "card", "stream", "attention", "mlp", "mlp-ink", "norm"];
 
 /** Colours as the page's sheet has them now, by role. */
 export function colours(element) {
   const sheet = getComputedStyle(element);
-  return Object.fromEntries(["ink", "mute", "line", "card", "paper", "stream", "attention", "mlp", "mlp-ink", "norm"].map((name) =>
-    [name, sheet.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(NAMES.map((name) => [name, sheet.getPropertyValue(`--${name}`).trim()]));
 }
 
 /** The `marker` of the bars of a role in a block. */
 export function markerOf(role, colour) {
   const soft = (name, part) => mix(colour[name], colour.card, part);
-  const patterned = (name, part, shape, size = 6) => ({
+  const patterned = (name, part, shape, size = 6, solidity = 0.32, ink = 0.85) => ({
     color: soft(name, part),
-    pattern: { shape, size, solidity: 0.32, bgcolor: soft(name, part), fgcolor: soft(name, 0.85) },
+    pattern: { shape, size, solidity, bgcolor: soft(name, part), fgcolor: soft(name, ink) },
   });
   return {
     attention: () => ({ color: soft("attention", 0.82) }),
@@ -20,8 +21,8 @@ export function markerOf(role, colour) {
     mlp: () => ({ color: soft("mlp", 0.82) }),
     shared: () => patterned("mlp", 0.34, "-"),
     router: () => ({ color: colour["mlp-ink"] }),
-    experts: () => ({ color: soft("mlp", 0.58) }),
-    idle: () => ({ ...patterned("mlp", 0.08, "\\", 7), pattern: { ...patterned("mlp", 0.08, "\\", 7).pattern, solidity: 0.14, fgcolor: soft("mlp", 0.5) } }),
+    experts: () => patterned("mlp", 0.46, ".", 6, 0.26),
+    idle: () => patterned("mlp", 0.06, "\\", 7, 0.14, 0.5),
     norm: () => ({ color: colour.norm }),
     other: () => ({ color: soft("mute", 0.7) }),
   }[role]();
@@ -36,5 +37,6 @@ export function markerOfSize(role, colour) {
 function mix(over, under, part) {
   const channels = (hex) => [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
   const below = channels(under);
-  return `rgb(${channels(over).map((value, index) => Math.round(value * part + below[index] * (1 - part))).join(", ")})`;
+  const mixed = channels(over).map((value, at) => Math.round(value * part + below[at] * (1 - part)));
+  return `rgb(${mixed.join(", ")})`;
 }
