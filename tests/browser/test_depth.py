@@ -114,8 +114,10 @@ def test_the_slider_moves_the_marker_and_the_numbers(open_family: Callable) -> N
     opened.page.locator("[data-block-slider]").focus()
     opened.page.keyboard.press("End")
     expect(opened.page.locator("[data-depth-block]")).to_have_text(f"block {blocks - 1}")
-    left, width, chart_width = chart.evaluate(
-        "chart => [...['left', 'width'].map(name => parseFloat(getComputedStyle(chart, '::before')[name])), chart.clientWidth]")
+    left, width, chart_width = chart.evaluate("""chart => {
+        const { left, width } = getComputedStyle(chart, '::before');
+        return [parseFloat(left), parseFloat(width), chart.clientWidth];
+    }""")
     middle = LEFT + (chart_width - LEFT - RIGHT) * (blocks - 0.5) / blocks
     assert abs(left + width / 2 - middle) < 1
     kind = next(kind for kind in checkpoint["kinds"] if blocks - 1 in kind["blocks"])
@@ -143,7 +145,8 @@ def test_stepping_the_slider_draws_nothing_again_and_stays_within_a_frame(open_f
         const slider = document.querySelector('[data-block-slider]');
         const bars = document.querySelector('[data-depth-chart] .bars');
         const changes = [];
-        new MutationObserver(found => changes.push(...found)).observe(bars.closest('svg'), { subtree: true, childList: true });
+        const watching = new MutationObserver(found => changes.push(...found));
+        watching.observe(bars.closest('svg'), { subtree: true, childList: true });
         const times = [];
         for (let block = 0; block <= Number(slider.max); block += 1) {
             slider.value = String(block);
