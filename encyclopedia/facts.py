@@ -112,7 +112,10 @@ class SublayerFacts(Fact):
 
 
 class RoleParameters(Fact):
-    """The parameters of one role in a block, or outside the blocks; tied ones count where they stand first."""
+    """The parameters of one role in a block, or outside the blocks; tied ones count where they stand first.
+
+    A norm is one wherever it stands. What several blocks share stands outside, as ``other``.
+    """
 
     #: In a block: ``attention``, ``recurrent``, ``mlp``, ``router``, ``experts``, ``shared``, ``norm`` or ``other``.
     #: Outside: ``embedding``, ``norm``, ``head`` or ``other``.
@@ -139,7 +142,7 @@ class KindFacts(Fact):
     #: Largest error over the blocks measured, in units of the output's largest magnitude.
     identity_error: float | None
     sublayers: list[SublayerFacts]
-    #: Of one block, by role; their totals sum to the block's parameters.
+    #: Of one block, by role; their totals sum to the block's own parameters.
     parameters: list[RoleParameters] = []
 
 
@@ -162,18 +165,22 @@ class Cost(Fact):
 
 
 class CacheEntry(Fact):
-    """What the blocks of one kind keep from one call to the next, in bfloat16."""
+    """What the blocks of one kind keep from one call to the next, with two bytes for each floating element.
+
+    That is bfloat16 whatever a run has; a load may keep recurrent states in float32.
+    """
 
     #: Position in ``CheckpointFacts.kinds``.
     kind: int
+    #: How many blocks keep it; a model that goes through its blocks several times counts each time.
     blocks: int
     #: What it is, such as ``keys`` or ``recurrent_states``.
     name: str
-    #: Bytes in one block for each token kept.
+    #: Bytes in one block for each token kept; where one entry stands for several tokens, the share of one.
     bytes_per_token: int
     #: Bytes in one block however long the text is.
     bytes_fixed: int
-    #: Most tokens kept, or ``None`` where all are.
+    #: Most tokens kept, or ``None`` where all are; an attention with a window of N keeps N - 1 beside the next token.
     window: int | None
 
 
@@ -197,10 +204,12 @@ class Costs(Fact):
     weight_bytes: dict[str, Cost]
     #: ``None`` where a forward fills no cache.
     cache: CacheCosts | None
-    #: Of one token's forward, two for each multiply-add of a matrix product, without those whose size depends on the
-    #: length of the text.
+    #: Why there is none; ``None`` where there is.
+    cache_reason: str | None = None
+    #: Of one token in a forward over a text, two for each multiply-add of a matrix product, without those whose size
+    #: depends on the length of the text. The formula says what is left out, such as recurrences.
     flops_per_token: Cost
-    #: What each earlier token that is attended to adds to ``flops_per_token``.
+    #: What each earlier token that is attended to adds to ``flops_per_token``, over all blocks.
     flops_per_token_of_context: Cost
 
 
@@ -309,7 +318,7 @@ class CheckpointFacts(Fact):
     is_default: bool = False
     #: What failed where it could not be verified; ``None`` where it is, or was not tried.
     failure: Failure | None = None
-    #: ``None`` where it is not shown.
+    #: ``None`` where it is not shown, or where its model does not run without weights.
     costs: Costs | None = None
 
 

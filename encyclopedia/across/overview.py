@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from encyclopedia.across.page import render_page
-from encyclopedia.facts import FamilyFacts
+from encyclopedia.facts import FamilyFacts, ParameterCounts
 from encyclopedia.page.derived import subtitle_of, title_of
 from encyclopedia.page.mixers import Group, by_group, mixers_of
 from encyclopedia.page.tally import FAILED, Tally, state_of, tally, total
@@ -93,9 +93,18 @@ def index_data(family: FamilyFacts) -> dict:
         "quirks": family.quirks,
         "mixers": list(dict.fromkeys(slug for checkpoint in shown for slug in mixers_of(checkpoint))),
         "checkpoints": [checkpoint.id for checkpoint in family.checkpoints],
+        "parameters": _range([checkpoint.parameters for checkpoint in shown if checkpoint.parameters is not None]),
         "counts": tally(family).published(),
         "versions": family.versions.model_dump(),
     }
+
+
+def _range(counts: Sequence[ParameterCounts]) -> dict[str, list[int]] | None:
+    """Fewest and most parameters, in all and active; ``None`` where nothing was counted."""
+    if not counts:
+        return None
+    totals, active = [count.total for count in counts], [count.active for count in counts]
+    return {"total": [min(totals), max(totals)], "active": [min(active), max(active)]}
 
 
 def _line(family: FamilyFacts) -> FamilyLine:

@@ -8,9 +8,10 @@ from typing import Any
 
 from torch import nn
 
+from encyclopedia.capture.costs import costs_of
 from encyclopedia.capture.failed import failed, not_shown
 from encyclopedia.capture.labels import labels_of
-from encyclopedia.capture.parameters import count_parameters
+from encyclopedia.capture.parameters import count_parameters, parameters_by_role
 from encyclopedia.capture.quirks import find_quirks
 from encyclopedia.capture.shapes import BATCH, SEQ, read_shapes
 from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint
@@ -24,6 +25,7 @@ from encyclopedia.facts import (
     CheckpointFacts,
     Checks,
     ClaimFacts,
+    Costs,
     EdgeFacts,
     HostFacts,
     IdentityCheck,
@@ -109,6 +111,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
                 identity=None if identity is None else identity[0],
                 identity_error=None if identity is None else identity[1],
                 sublayers=[_sublayer(kind, sublayer, layer, model, readings, declared) for sublayer in kind.sublayers],
+                parameters=parameters_by_role(full, structure, kind, declared),
             )
             for kind, label, layer, identity in zip(kinds, labels_of(kinds), layers, checked.identities, strict=True)
         ],
@@ -130,6 +133,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
             for (native, host), left_out in unconfirmed.items() for name, reason in left_out.items()
         ],
         is_default=record.is_default,
+        costs=_costs(full, structure, known=has_module(declared.model_type)),
     )
 
 
@@ -168,6 +172,19 @@ def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> 
                        lambda: twin_of_model(full, attn_implementation=default_attention))
     except BrokenClaim as broken:
         raise broken.on_twin_of(blocks_kept(full)) from broken
+
+
+def _costs(full: nn.Module, structure: Structure, *, known: bool) -> Costs | None:
+    """What the model costs; ``None`` where it does not run without weights and the family has no module that knows it.
+
+    The shapes, which are read before, come from runs of another sort.
+    """
+    try:
+        return costs_of(full, structure)
+    except Exception:
+        if known:
+            raise
+        return None
 
 
 def _sizes_at(model: StandardizedTransformer, structure: Structure, reading: Reading) -> dict[str, int]:

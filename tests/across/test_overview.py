@@ -74,6 +74,8 @@ def test_the_index_data_says_the_state_and_the_counts() -> None:
     assert (entry["state"], entry["annotated"], entry["mixers"]) == ("verified", False, ["both"])
     assert entry["title"] == "Tiny"
     assert entry["counts"]["identities"] == 1
+    assert entry["parameters"] == {"total": [1234, 1234], "active": [1000, 1000]}
+    assert index_data(failed())["parameters"] is None
     assert index_data(failed())["state"] == "failed"
 
 
