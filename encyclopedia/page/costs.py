@@ -8,10 +8,7 @@ from typing import Any
 
 from encyclopedia.facts import CacheCosts, CacheEntry, CheckpointFacts, Cost, Costs, ParameterCounts
 from encyclopedia.page.depth import OUTSIDE_ROLES
-from encyclopedia.page.wording import amount
-
-#: What is said where there is no cache to tell of.
-NO_CACHE = "A forward of this architecture fills no cache: nothing is kept from one call to the next."
+from encyclopedia.page.wording import amount, counted
 
 #: Tokens of context that the panel opens with, where the checkpoint takes as many.
 LENGTH = 8192
@@ -99,7 +96,7 @@ def costs_view(checkpoint: CheckpointFacts) -> CostsView | None:
         length=length,
         limit=limit,
         presets=tuple(size for size in _PRESETS if limit is None or size < limit) + ((limit,) if limit else ()),
-        no_cache=None if costs.cache else NO_CACHE,
+        no_cache=None if costs.cache else f"No figure for the cache: {costs.cache_reason or 'none is known'}.",
         facts=_published(checkpoint, costs),
     )
 
@@ -139,7 +136,7 @@ def _parameters(checkpoint: CheckpointFacts, counts: ParameterCounts) -> Group:
     terms = []
     for kind in checkpoint.kinds:
         if kind.parameters:
-            terms.append((f"{len(kind.blocks)} × {{:,}}", sum(part.total for part in kind.parameters),
+            terms.append((f"{counted(len(kind.blocks), 'block')} * {{:,}}", sum(part.total for part in kind.parameters),
                           sum(part.active for part in kind.parameters)))
     terms += [(f"{OUTSIDE_ROLES.get(part.role, part.role)} {{:,}}", part.total, part.active)
               for part in counts.outside if part.total]
@@ -168,9 +165,12 @@ def _cache(checkpoint: CheckpointFacts, cache: CacheCosts, length: int) -> Group
     heads = [_bytes("kept by the cache", cache_bytes(cache.kept, length), "kept")]
     if cache.saving is not None:
         heads.append(_bytes("needed", cache_bytes(cache.needed, length), "needed"))
+    more = "one more token"
+    if any(entry.window is not None for entry in cache.kept):
+        more += " while no window is full"
     return Group(
-        "Cache", tuple(heads), (_bytes("one more token", cache.per_token.amount),),
-        (Formula("one more token", cache.per_token.formula),), cache.saving,
+        "Cache", tuple(heads), (_bytes(more, cache.per_token.amount),), (Formula(more, cache.per_token.formula),),
+        cache.saving,
         tuple(_entries(checkpoint, cache.kept)))
 
 

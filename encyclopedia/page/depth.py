@@ -288,5 +288,7 @@ def _lines(labels: Sequence[str]) -> Iterator[str]:
 def _variation_caption(kinds: Sequence[KindFacts], names: Sequence[str]) -> str:
     if not names:
         return ""
-    return f"{counted(len(names), 'size')} {'differs' if len(names) == 1 else 'differ'} between the " \
-           f"{counted(len(kinds), 'kind')} of blocks; a gap is a block that has no such size."
+    said = f"{counted(len(names), 'size')} {'differs' if len(names) == 1 else 'differ'} between the " \
+           f"{counted(len(kinds), 'kind')} of blocks"
+    gaps = any(name not in kind.sizes for kind in kinds for name in names)
+    return f"{said}; a gap is a block that has no such size." if gaps else f"{said}."

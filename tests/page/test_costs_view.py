@@ -10,7 +10,6 @@ import pytest
 from encyclopedia.facts import CacheCosts, CacheEntry, CheckpointFacts, Cost, Costs, ParameterCounts
 from encyclopedia.page.costs import (
     LENGTH,
-    NO_CACHE,
     CostsView,
     Group,
     byte_size,
@@ -40,6 +39,7 @@ def costs(cache: bool = True, saving: str | None = "A window needs its last toke
                       for name, each in (("float32", 4), ("bfloat16", 2), ("float16", 2), ("int8", 1), ("int4", 0.5))},
         cache=CacheCosts(kept=FULL, needed=FULL if saving is None else WINDOWED, saving=saving,
                          per_token=Cost(amount=400, formula="2 blocks * (100 keys + 100 values)")) if cache else None,
+        cache_reason=None if cache else "a forward returns none",
         flops_per_token=Cost(amount=10_400, formula="2 * 5,200"),
         flops_per_token_of_context=Cost(amount=30, formula="2 * 15"))
 
@@ -80,9 +80,9 @@ def test_parameters_are_the_sum_that_is_written_out() -> None:
     parameters = group(view_of(costly()), "Parameters")
     assert [(line.number, line.exact) for line in parameters.heads] == [("10.0 K", "10,000"), ("5.2 K", "5,200")]
     everything, active = (formula.text for formula in parameters.formulas)
-    assert everything == "2 × 3,736 + 2 × 920 + embedding 644 + final norm 20 + head 24"
+    assert everything == "2 blocks * 3,736 + 2 blocks * 920 + embedding 644 + final norm 20 + head 24"
     assert value_of(everything) == 10_000
-    assert active == "2 × 1,336 + 2 × 920 + embedding 20 + final norm 20 + head 24"
+    assert active == "2 blocks * 1,336 + 2 blocks * 920 + embedding 20 + final norm 20 + head 24"
 
 
 def value_of(formula: str) -> int:
@@ -118,7 +118,7 @@ def test_nothing_is_said_of_a_need_that_is_the_same() -> None:
 def test_a_forward_without_a_cache_says_so() -> None:
     view = view_of(costly(costs(cache=False)))
     assert [group.title for group in view.at_length] == ["Forward of one token"]
-    assert view.no_cache == NO_CACHE
+    assert view.no_cache == "No figure for the cache: a forward returns none."
     assert view.facts == {"flops": [10_400, 30], "window": 8}
 
 
@@ -148,7 +148,7 @@ def test_the_panel_opens_within_what_the_checkpoint_is_made_for(
 def test_costs_that_were_not_computed_are_not_shown() -> None:
     assert costs_view(checkpoint()) is None
     page = render_family(family(), "", TEMPLATES)
-    assert page.count("The costs of this checkpoint were not computed.") == 2
+    assert page.count("No costs were computed: the model does not run without weights.") == 2
     assert "data-costs" not in page
 
 

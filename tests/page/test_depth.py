@@ -108,7 +108,14 @@ def test_sizes_that_differ_are_rows_and_those_that_vary_together_are_one() -> No
         (("sliding_window 8",), "attention", (1, None)),
         (("intermediate_size 50",), "mlp", (None, 1))]
     assert view.rows[1].sizes == (6, 4, 1, 8, None)
-    assert view.variation_caption.startswith("5 sizes differ between the 2 kinds")
+    assert view.variation_caption == (
+        "5 sizes differ between the 2 kinds of blocks; a gap is a block that has no such size.")
+
+
+def test_a_size_that_every_block_has_leaves_no_gap() -> None:
+    kinds = [block([0], "one", DENSE, num_heads=2), block([1], "two", DENSE, num_heads=3)]
+    view = view_of(checkpoint(kinds=kinds))
+    assert view.variation_caption == "1 size differs between the 2 kinds of blocks."
 
 
 def test_nothing_varies_where_all_blocks_are_alike() -> None:
