@@ -10,6 +10,8 @@ from encyclopedia.page.block import block_view
 from encyclopedia.page.checks import checks_view
 from encyclopedia.page.claims import HOLDS
 from encyclopedia.page.colours import palette, stylesheet
+from encyclopedia.page.costs import costs_view
+from encyclopedia.page.depth import depth_view
 from encyclopedia.page.derived import subtitle_of, title_of
 from encyclopedia.page.document import document
 from encyclopedia.page.environment import environment
@@ -42,12 +44,14 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         stylesheet=colours,
         hero=hero_view(family),
         contents=[{"checkpoint": checkpoint, "block": block_view(checkpoint, family),
-                   "api": api_view(checkpoint, family)} for checkpoint in (reference, *others)],
+                   "api": api_view(checkpoint, family), "depth": depth_view(checkpoint),
+                   "costs": costs_view(checkpoint)} for checkpoint in (reference, *others)],
         notes=render_notes(notes, family),
         module=module_view(family, f"../../source/{family.model_type}"),
         names=names_table(family),
     )
-    return document(html, title=title, description=subtitle)
+    return document(html, title=title, description=subtitle, scripts=["depth.js", "costs.js"],
+                    styles=["depth.css", "costs.css"])
 
 
 def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:

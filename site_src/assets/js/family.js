@@ -1,4 +1,5 @@
-// A family's page: one state (checkpoint, block, pinned part), shown by the page and spelled by the address.
+// A family's page: one state (checkpoint, block, pinned part, length of the context), shown by the page and spelled by
+// the address. Others hear of it by `family:block` and `family:checkpoint`, ask by `family:go` and `family:context`.
 
 import { Block, calm } from "./block.js";
 import { thaw } from "./inert.js";
@@ -11,12 +12,11 @@ class Page {
     this.article = article;
     this.reference = article.querySelector("[data-selector]").dataset.reference;
     this.regions = new Map([...article.querySelectorAll("[data-region]")].map((region) => [region.dataset.region, region]));
-    this.waiting = new Map([...article.querySelectorAll("script[data-checkpoint-content]")].map((script) =>
-      [script.dataset.checkpointContent, script]));
+    this.waiting = article.querySelectorAll("script[data-checkpoint-content], script[data-checkpoint-depth]");
     this.contents = new Map();
     this.blocks = new Map();
     this.selector = new Selector(article.querySelector("[data-selector]"), (id) => this.choose(id));
-    this.state = { checkpoint: this.reference, block: 0, pin: null };
+    this.state = { checkpoint: this.reference, block: 0, pin: null, context: null };
     this.block = this.blockOf(this.reference);
     this.listen();
     this.follow();
@@ -31,7 +31,12 @@ class Page {
     const asked = location.hash.length > 1 ? parse(location.hash) : {};
     if (!asked) return;
     const known = this.selector.ids.includes(asked.checkpoint);
-    this.show({ checkpoint: known ? asked.checkpoint : this.reference, block: asked.block ?? 0, pin: asked.pin ?? null });
+    this.show({
+      checkpoint: known ? asked.checkpoint : this.reference,
+      block: asked.block ?? 0,
+      pin: asked.pin ?? null,
+      context: asked.context ?? null,
+    });
   }
 
   choose(checkpoint) {
@@ -55,23 +60,30 @@ class Page {
     }
   }
 
-  show({ checkpoint, block, pin }) {
+  show({ checkpoint, block, pin, context }) {
     if (checkpoint !== this.state.checkpoint) this.exchange(checkpoint);
     this.selector.set(checkpoint);
     if (block !== this.block.block) this.block.move(block);
     if (pin !== this.block.pinned) this.block.pin(pin);
-    this.state = { checkpoint, block: this.block.block, pin: this.block.pinned };
-    this.announce("family:block", { checkpoint, block: this.block.block, kind: this.block.kind });
+    this.state = { checkpoint, block: this.block.block, pin: this.block.pinned, context };
+    this.announce("family:block", { checkpoint, block: this.block.block, kind: this.block.kind, context });
   }
 
   exchange(checkpoint) {
     const leaving = partsOf(this.article, this.regions);
-    const arriving = this.contents.get(checkpoint) ?? partsOf(thaw(this.waiting.get(checkpoint)));
+    const arriving = this.contents.get(checkpoint) ?? this.thawed(checkpoint);
     for (const [name, region] of this.regions) region.replaceChildren(...(arriving.get(name) ?? []));
     this.contents.set(this.state.checkpoint, leaving);
     this.contents.delete(checkpoint);
     this.block = this.blockOf(checkpoint);
     this.announce("family:checkpoint", { checkpoint });
+  }
+
+  /** By region, what the page holds as text for `checkpoint`. */
+  thawed(checkpoint) {
+    const idOf = ({ dataset }) => dataset.checkpointContent ?? dataset.checkpointDepth;
+    const own = [...this.waiting].filter((script) => idOf(script) === checkpoint);
+    return new Map(own.flatMap((script) => [...partsOf(thaw(script))]));
   }
 
   blockOf(checkpoint) {
@@ -117,6 +129,11 @@ class Page {
     });
     this.article.addEventListener("click", (event) => {
       if (event.target.closest?.("[data-show-in-block]")) region.scrollIntoView({ behavior: calm() ? "auto" : "smooth" });
+    });
+    this.article.addEventListener("family:go", ({ detail }) => this.move(detail.block));
+    this.article.addEventListener("family:context", ({ detail }) => {
+      this.state.context = detail.context;
+      replace(this.state);
     });
     window.addEventListener("popstate", () => this.follow());
   }

@@ -1,6 +1,6 @@
-// The address: `#ckpt=ID&block=I&pin=NODE`. Anything else after the hash is an ordinary link and no state.
+// The address: `#ckpt=ID&block=I&pin=NODE&context=N`. Anything else after the hash is an ordinary link and no state.
 
-const KEYS = { ckpt: "checkpoint", block: "block", pin: "pin" };
+const KEYS = { ckpt: "checkpoint", block: "block", pin: "pin", context: "context" };
 const PAUSE = 120;
 
 /** The state that `hash` spells, or `null` where it is somebody else's. */
@@ -11,14 +11,16 @@ export function parse(hash) {
     if (KEYS[key] && rest.length) state[KEYS[key]] = decoded(rest.join("="));
   }
   if (!Object.keys(state).length) return null;
+  if ("context" in state) state.context = Math.max(Number.parseInt(state.context, 10) || 0, 0) || null;
   if ("block" in state) state.block = Number.parseInt(state.block, 10) || 0;
   return state;
 }
 
 /** The hash of `state`. Slashes stay, so that an address can be read. */
-export function format({ checkpoint, block, pin }) {
+export function format({ checkpoint, block, pin, context }) {
   const encoded = (text) => encodeURIComponent(text).replaceAll("%2F", "/");
-  return `#ckpt=${encoded(checkpoint)}&block=${block}${pin ? `&pin=${encoded(pin)}` : ""}`;
+  const more = `${pin ? `&pin=${encoded(pin)}` : ""}${context ? `&context=${context}` : ""}`;
+  return `#ckpt=${encoded(checkpoint)}&block=${block}${more}`;
 }
 
 let waiting = null;
