@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from encyclopedia.across.overview import index_data, render_index, render_site_checks
+from encyclopedia.across.index import index_data, render_index
+from encyclopedia.across.overview import render_site_checks
 from encyclopedia.facts import SCHEMA, FamilyFacts
 
 #: Gives files as their paths under the site's source folder and their texts, from all families and the templates.

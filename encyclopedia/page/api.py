@@ -31,6 +31,8 @@ class ValueRow:
 
     Attributes:
         id: the row's anchor.
+        heading: the value on its host, such as ``self_attn.attention_scores``; search finds it by that.
+        heading_id: the anchor of the heading.
         expression: what to copy, on the first block that has it.
         present: on which blocks it is, or ``None`` where on all.
         condition_label: the condition in a few words, or ``None``.
@@ -39,6 +41,8 @@ class ValueRow:
     """
 
     id: str
+    heading: str
+    heading_id: str
     name: str
     expression: str
     role: str
@@ -218,6 +222,8 @@ def _row(value: ValueFacts, host: HostFacts, checkpoint: CheckpointFacts) -> Val
     node = _node(value.name, host.name, [kind for kind, _ in having])
     return ValueRow(
         id=f"value-{host.name}-{value.name}",
+        heading=f"{host.host.rpartition('.')[2]}.{value.name}",
+        heading_id=f"{host.name}.{value.name}",
         name=value.name,
         expression=f"{host.host.replace('[i]', f'[{first}]')}.{value.name}",
         role=value.role,
