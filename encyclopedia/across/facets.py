@@ -21,6 +21,7 @@ class Facets:
         parameters: the total of each shown checkpoint.
         blocks: the number of blocks of each.
         hidden_sizes: the width of the residual stream of each.
+        quirks: slugs of :mod:`encyclopedia.quirks`.
         values: hosts and names of the standard values that some checkpoint serves, such as ``mlp.router_logits``.
         mixer: the slug of one of :mod:`encyclopedia.page.mixers`, for all blocks; ``None`` where nothing is shown.
         mlps: :data:`DENSE`, :data:`MIXTURE`, or both where checkpoints differ.
@@ -31,6 +32,7 @@ class Facets:
     parameters: tuple[int, ...]
     blocks: tuple[int, ...]
     hidden_sizes: tuple[int, ...]
+    quirks: tuple[str, ...]
     values: tuple[str, ...]
     mixer: str | None
     mlps: tuple[str, ...]
@@ -45,6 +47,7 @@ def facets_of(family: FamilyFacts) -> Facets:
         parameters=tuple(entry.parameters.total for entry in shown if entry.parameters is not None),
         blocks=tuple(sum(len(kind.blocks) for kind in entry.kinds) for entry in shown),
         hidden_sizes=tuple(entry.sizes["hidden_size"] for entry in shown if "hidden_size" in entry.sizes),
+        quirks=tuple(family.quirks) if shown else (),
         values=_once(f"{host.name}.{value.name}" for entry in shown for host in entry.hosts for value in host.values),
         mixer=_mixer(shown),
         mlps=_once(MIXTURE if has_mixture(entry) else DENSE for entry in shown),

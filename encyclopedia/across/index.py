@@ -17,7 +17,7 @@ from encyclopedia.page.wording import amount, counted
 from encyclopedia.quirks import QUIRKS
 
 #: How many quirks a card names; the others are counted.
-MOST_CHIPS = 5
+MOST_CHIPS = 4
 
 #: Where the front page leads beside the families: address, name, and what is there in a few words.
 WAYS = (
@@ -131,7 +131,7 @@ def index_view(families: Sequence[FamilyFacts]) -> IndexView:
         total=len(families),
         claims=sum(tally(family).claims for family in families),
         ways=WAYS,
-        filters=_filters(families, groups, facets),
+        filters=_filters(groups, facets),
         amounts=AMOUNTS,
         data=_data(groups, facets),
     )
@@ -167,7 +167,7 @@ def index_data(family: FamilyFacts) -> dict:
 
 
 def _card(family: FamilyFacts, facets: Facets) -> Card:
-    labels = tuple(QUIRKS[slug].label for slug in family.quirks)
+    labels = tuple(QUIRKS[slug].label for slug in facets.quirks)
     failure = family.failure
     return Card(
         model_type=family.model_type,
@@ -209,9 +209,9 @@ def _facts(family: FamilyFacts) -> Iterable[str]:
 
 
 def _filters(
-    families: Sequence[FamilyFacts], groups: Sequence[tuple[Group, list[FamilyFacts]]], facets: dict[str, Facets]
+    groups: Sequence[tuple[Group, list[FamilyFacts]]], facets: dict[str, Facets]
 ) -> tuple[Filter, ...]:
-    quirks = Counter(slug for family in families for slug in set(family.quirks))
+    quirks = Counter(slug for found in facets.values() for slug in found.quirks)
     values = Counter(name for found in facets.values() for name in _names(found))
     mixers = Counter(found.mixer for found in facets.values())
     mlps = Counter(slug for found in facets.values() for slug in found.mlps)
@@ -242,13 +242,13 @@ def _data(groups: Sequence[tuple[Group, list[FamilyFacts]]], facets: dict[str, F
     position = {value: index for index, value in enumerate(values)}
     return {
         "values": values,
-        "quirks": {slug: QUIRKS[slug].label for _, family, _ in found for slug in family.quirks},
+        "quirks": {slug: QUIRKS[slug].label for *_, facet in found for slug in facet.quirks},
         "families": [{
             "type": family.model_type,
             "title": title_of(family),
             "architectures": facet.architectures,
             "checkpoints": facet.checkpoints,
-            "quirks": family.quirks,
+            "quirks": facet.quirks,
             "values": [position[value] for value in facet.values],
             "mixer": facet.mixer,
             "mlps": facet.mlps,

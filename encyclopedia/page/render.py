@@ -18,6 +18,9 @@ from encyclopedia.page.hero import hero_view
 from encyclopedia.page.module import module_view
 from encyclopedia.page.notes import render_notes
 
+#: How much a find on a page with notes by people counts beside one on a page that is all derived.
+ANNOTATED_BOOST = 1.5
+
 
 def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
     """The page of a family.
@@ -45,7 +48,7 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         notes=render_notes(notes, family),
         module=module_view(family, f"../../source/{family.model_type}"),
     )
-    return document(html, title=title, description=subtitle)
+    return document(html, title=title, description=subtitle, boost=ANNOTATED_BOOST if family.annotated else None)
 
 
 def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:

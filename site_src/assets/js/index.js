@@ -100,15 +100,18 @@ class Index {
     for (const [type, card] of this.cards) card.say(types.has(type) ? hits?.get(type)?.hits : null);
     const found = hits ? kept.map(({ type }) => this.cards.get(type).item) : [];
     this.found.hidden = !found.length;
-    this.found.querySelector("ul").replaceChildren(...found);
+    fill(this.found.querySelector("ul"), found);
     for (const { section, list, count, types: members } of this.groups) {
       const shown = hits ? [] : members.filter((type) => types.has(type));
       section.hidden = !shown.length;
-      if (!hits) list.replaceChildren(...shown.map((type) => this.cards.get(type).item));
+      if (!hits) fill(list, shown.map((type) => this.cards.get(type).item));
       count.textContent = shown.length === members.length ? members.length : `${shown.length} of ${members.length}`;
     }
+    if (this.field.value !== this.state.q) this.field.value = this.state.q;
     this.tell(kept.length);
-    this.offer(hits);
+    // What the menus offer is seen after they are opened only, so that a letter typed need not wait for it.
+    cancelAnimationFrame(this.offering);
+    this.offering = requestAnimationFrame(() => setTimeout(() => this.offer(hits)));
   }
 
   /** Says how many there are and what narrowed them, each with its way back. */
@@ -152,7 +155,6 @@ class Index {
 
   /** Sets the controls to the state; every choice says how many families it would leave. */
   offer(hits) {
-    if (this.field.value !== this.state.q) this.field.value = this.state.q;
     const asked = hits ? this.data.families.filter(({ type }) => hits.has(type)) : this.data.families;
     for (const control of this.controls) {
       const key = control.dataset.filter;
@@ -225,14 +227,18 @@ class Card {
     this.link = item.querySelector("h3 a");
     this.href = this.link.getAttribute("href");
     this.line = null;
+    this.said = "";
   }
 
   /** Shows what `hits` matched, where the title does not, and leads to it. */
   say(hits) {
     const others = (hits ?? []).filter(({ sort }) => sort !== "title");
     this.link.setAttribute("href", this.href + (others.find(({ hash }) => hash)?.hash ?? ""));
-    if (!others.length) {
-      this.line?.remove();
+    const said = others.map(({ sort, text, terms }) => [sort, text, ...terms].join("\n")).join("\n\n");
+    if (said === this.said) return;
+    this.said = said;
+    if (!said) {
+      this.line.remove();
       return;
     }
     this.line ??= Object.assign(document.createElement("p"), { className: "index-hit" });
@@ -242,6 +248,13 @@ class Card {
       return [`${index ? ", " : ""}${sort} `, code];
     }));
     this.link.closest("h3").after(this.line);
+  }
+}
+
+/** Makes `items` the children of `list`, which costs nothing where they are already. */
+function fill(list, items) {
+  if (items.length !== list.children.length || items.some((item, index) => item !== list.children[index])) {
+    list.replaceChildren(...items);
   }
 }
 
