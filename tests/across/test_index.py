@@ -87,7 +87,8 @@ def test_facets_tell_mixers_and_mixtures(facts: FamilyFacts, mixer: str | None, 
 
 
 def test_filters_offer_what_families_have_and_count_them() -> None:
-    view = index_view([family(), family(model_type="other", quirks=["output-gate", "hybrid"]), failed()])
+    view = index_view([family(), family(model_type="other", quirks=["output-gate", "hybrid"]),
+                       failed(model_type="broken")])
     filters = {entry.key: {choice.value: choice.count for choice in entry.choices} for entry in view.filters}
     assert filters["quirk"] == {"hybrid": 1, "output-gate": 2}
     assert filters["value"]["router_logits"] == 2
