@@ -47,6 +47,10 @@ class Index {
       this.query.replace(this.state);
       this.show();
     });
+    // On a small screen what is found would be below the field's help and the keyboard.
+    this.field.addEventListener("focus", () => {
+      if (!WIDE.matches) this.form.scrollIntoView();
+    });
     this.form.addEventListener("change", ({ target }) => {
       const key = target.dataset.filter;
       if (!key) return;
