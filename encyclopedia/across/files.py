@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from encyclopedia.across.index import index_data, render_index
 from encyclopedia.across.llms import llms_text
 from encyclopedia.across.machines import render_machines
 from encyclopedia.across.matrix import render_matrix
-from encyclopedia.across.overview import index_data, render_index, render_site_checks
-from encyclopedia.across.releases import write_releases
+from encyclopedia.across.overview import render_site_checks
 from encyclopedia.across.presence import key_of, survey
+from encyclopedia.across.releases import write_releases
 from encyclopedia.across.values import place_of, render_value
 from encyclopedia.facts import SCHEMA, FamilyFacts
 from encyclopedia.vocabulary import VOCABULARY

@@ -1,4 +1,4 @@
-"""The front page and the site's page of checks."""
+"""The site's page of checks."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from encyclopedia.across.page import render_page
-from encyclopedia.facts import FamilyFacts, ParameterCounts
-from encyclopedia.page.derived import subtitle_of, title_of
-from encyclopedia.page.mixers import Group, by_group, mixers_of
+from encyclopedia.facts import FamilyFacts
+from encyclopedia.page.derived import title_of
 from encyclopedia.page.tally import FAILED, Tally, state_of, tally, total
 
 
 @dataclass(frozen=True)
 class FamilyLine:
-    """A family on the index or in the table of checks."""
+    """A family in the table of checks."""
 
     model_type: str
     title: str
-    subtitle: str
     annotated: bool
     #: What failed, in short, or ``None``.
     failed: str | None
@@ -32,25 +30,11 @@ class FamilyLine:
 
 
 @dataclass(frozen=True)
-class FamilyGroup:
-    """Families of one sort."""
-
-    group: Group
-    families: tuple[FamilyLine, ...]
-
-
-@dataclass(frozen=True)
 class SiteView:
-    """Everything the index and the site's page of checks show."""
+    """Everything the page shows; families by title."""
 
-    groups: tuple[FamilyGroup, ...]
+    families: tuple[FamilyLine, ...]
     total: Tally
-
-    @property
-    def families(self) -> tuple[FamilyLine, ...]:
-        """All families by title."""
-        found = (family for group in self.groups for family in group.families)
-        return tuple(sorted(found, key=lambda family: family.title.lower()))
 
     @property
     def verified(self) -> int:
@@ -64,16 +48,9 @@ class SiteView:
 
 
 def site_view(families: Sequence[FamilyFacts]) -> SiteView:
-    """The views of all ``families``."""
-    groups = tuple(
-        FamilyGroup(group, tuple(sorted((_line(family) for family in found), key=lambda line: line.title.lower())))
-        for group, found in by_group(families))
-    return SiteView(groups, total(family.tally for group in groups for family in group.families))
-
-
-def render_index(families: Sequence[FamilyFacts], templates: Path) -> str:
-    """The front page: every family with its sentence, sorted by how its blocks are made."""
-    return render_page("index", templates, title="Overview", site=site_view(families))
+    """The view of all ``families``."""
+    lines = tuple(sorted(map(_line, families), key=lambda line: line.title.lower()))
+    return SiteView(lines, total(line.tally for line in lines))
 
 
 def render_site_checks(families: Sequence[FamilyFacts], templates: Path) -> str:
@@ -81,37 +58,10 @@ def render_site_checks(families: Sequence[FamilyFacts], templates: Path) -> str:
     return render_page("checks", templates, title="Checks", site=site_view(families))
 
 
-def index_data(family: FamilyFacts) -> dict:
-    """A family's entry in ``data/index.json``."""
-    shown = [checkpoint for checkpoint in family.checkpoints if checkpoint.available]
-    return {
-        "model_type": family.model_type,
-        "title": title_of(family),
-        "subtitle": subtitle_of(family),
-        "state": state_of(family),
-        "annotated": family.annotated,
-        "quirks": family.quirks,
-        "mixers": list(dict.fromkeys(slug for checkpoint in shown for slug in mixers_of(checkpoint))),
-        "checkpoints": [checkpoint.id for checkpoint in family.checkpoints],
-        "parameters": _range([checkpoint.parameters for checkpoint in shown if checkpoint.parameters is not None]),
-        "counts": tally(family).published(),
-        "versions": family.versions.model_dump(),
-    }
-
-
-def _range(counts: Sequence[ParameterCounts]) -> dict[str, list[int]] | None:
-    """Fewest and most parameters, in all and active; ``None`` where nothing was counted."""
-    if not counts:
-        return None
-    totals, active = [count.total for count in counts], [count.active for count in counts]
-    return {"total": [min(totals), max(totals)], "active": [min(active), max(active)]}
-
-
 def _line(family: FamilyFacts) -> FamilyLine:
     return FamilyLine(
         model_type=family.model_type,
         title=title_of(family),
-        subtitle=subtitle_of(family),
         annotated=family.annotated and state_of(family) != FAILED,
         failed=None if family.failure is None else f"{family.failure.step}: {family.failure.reason}",
         tally=tally(family),

@@ -33,6 +33,8 @@ class ValueRow:
 
     Attributes:
         id: the row's anchor.
+        heading: the value on its host, such as ``self_attn.attention_scores``; search finds it by that.
+        heading_id: the anchor of the heading.
         expression: what to copy, on the first block that has it.
         present: on which blocks it is, or ``None`` where on all.
         condition_label: the condition in a few words, or ``None``.
@@ -42,6 +44,8 @@ class ValueRow:
     """
 
     id: str
+    heading: str
+    heading_id: str
     name: str
     expression: str
     role: str
@@ -230,6 +234,8 @@ def value_row(
         node = None
     return ValueRow(
         id=f"value-{host.name}-{value.name}",
+        heading=f"{host.host.rpartition('.')[2]}.{value.name}",
+        heading_id=f"{host.name}.{value.name}",
         name=value.name,
         expression=f"{host.host.replace('[i]', f'[{first}]')}.{value.name}",
         role=value.role,

@@ -41,8 +41,8 @@ def title_of(family: FamilyFacts) -> str:
     return title_from(family.model_type, next(classes, None))
 
 
-def subtitle_of(family: FamilyFacts) -> str:
-    """The family's sentence; where people wrote none, one made of its blocks and quirks."""
+def subtitle_of(family: FamilyFacts, *, quirks: bool = True) -> str:
+    """The family's sentence; where people wrote none, one made of its blocks and, if asked for, its first quirks."""
     if family.subtitle:
         return family.subtitle
     if family.failure is not None:
@@ -51,8 +51,14 @@ def subtitle_of(family: FamilyFacts) -> str:
     if reference is None or not reference.kinds:
         return ""
     made = _blocks(reference)
-    named = [QUIRKS[slug].label.lower() for slug in family.quirks[:MOST_QUIRKS]]
+    named = [_inside(QUIRKS[slug].label) for slug in family.quirks[:MOST_QUIRKS]] if quirks else []
     return f"{made}; {_listed(named)}." if named else f"{made}."
+
+
+def _inside(label: str) -> str:
+    """``label`` inside a sentence; words such as MLP keep their capitals."""
+    first, space, rest = label.partition(" ")
+    return (first.lower() if first == first.capitalize() else first) + space + rest
 
 
 def _blocks(checkpoint: CheckpointFacts) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 def document(
     html: str, *, title: str, description: str | None = None, scripts: Sequence[str] = (), styles: Sequence[str] = (),
+    boost: float | None = None,
 ) -> str:
     """The file of a page.
 
@@ -17,9 +18,11 @@ def document(
         description: one sentence for search engines.
         scripts: modules under ``assets/js/`` that this page loads beside the site's own.
         styles: sheets under ``assets/css/`` that this page loads beside the site's own.
+        boost: how much a find on this page counts in search, where one is not the measure.
     """
     front_matter = {"title": title, "description": description, "template": "family.html",
-                    "hide": ["navigation", "toc"], "scripts": list(scripts), "styles": list(styles)}
+                    "hide": ["navigation", "toc"], "scripts": list(scripts), "styles": list(styles),
+                    "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)
     return f"---\n{head}\n---\n\n{html.strip()}\n"

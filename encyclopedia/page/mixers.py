@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from encyclopedia.facts import CheckpointFacts, FamilyFacts, KindFacts
+from encyclopedia.facts import CheckpointFacts, FamilyFacts, KindFacts, SublayerFacts
 from encyclopedia.page.course import course_of
 
 
@@ -105,10 +105,18 @@ def _slug(family: FamilyFacts) -> str:
         return "parallel"
     if _is_latent(reference):
         return "latent"
-    mlps = [sublayer for kind in reference.kinds for sublayer in kind.sublayers if sublayer.host == "mlp"]
-    if any(sublayer.parts or sublayer.sort == "mixture" for sublayer in mlps):
+    if has_mixture(reference):
         return "mixture"
-    return "dense" if mlps else "other"
+    return "dense" if _mlps(reference) else "other"
+
+
+def has_mixture(checkpoint: CheckpointFacts) -> bool:
+    """Whether some block of ``checkpoint`` has a mixture of experts."""
+    return any(sublayer.parts or sublayer.sort == "mixture" for sublayer in _mlps(checkpoint))
+
+
+def _mlps(checkpoint: CheckpointFacts) -> list[SublayerFacts]:
+    return [sublayer for kind in checkpoint.kinds for sublayer in kind.sublayers if sublayer.host == "mlp"]
 
 
 def _is_latent(checkpoint: CheckpointFacts) -> bool:

@@ -72,7 +72,7 @@ def render_notes(markdown_text: str, family: FamilyFacts) -> NotesHtml:
         return f"\ue000measured:{len(measured) - 1}\ue001"
 
     text = fill(markdown_text, family, mark)
-    rendering = _Rendering(text, measured, _Statuses(snippets(markdown_text, family), family))
+    rendering = _Rendering(text, measured, _Statuses(snippets(markdown_text, family), family), family.annotated)
     parts, headings = rendering.render()
     references = () if family.annotated and parts else tuple(
         checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
@@ -82,7 +82,7 @@ def render_notes(markdown_text: str, family: FamilyFacts) -> NotesHtml:
 
 def render_markdown(text: str) -> tuple[Markup | CodeBlock, ...]:
     """Any Markdown of the project, such as a docstring, as prose and blocks of code."""
-    return _Rendering(text, [], None).render()[0]
+    return _Rendering(text, [], None, searched=True).render()[0]
 
 
 class _Statuses:
@@ -112,8 +112,9 @@ class _Statuses:
 class _Rendering:
     """One text on its way through Markdown, with the blocks and numbers it meets."""
 
-    def __init__(self, text: str, measured: list[MeasuredNumber], statuses: _Statuses | None) -> None:
+    def __init__(self, text: str, measured: list[MeasuredNumber], statuses: _Statuses | None, searched: bool) -> None:
         self._text = text
+        self._searched = searched
         self._measured = measured
         self._statuses = statuses
         self._blocks: list[CodeBlock] = []
@@ -123,7 +124,7 @@ class _Rendering:
         level = _first_level(self._text)
         markdown = Markdown(
             extensions=["attr_list", "def_list", "sane_lists", "tables", "toc", "pymdownx.superfences",
-                        _NotesExtension(self._measured)],
+                        _NotesExtension(self._measured, self._searched)],
             extension_configs={
                 "toc": {"permalink": True, "permalink_title": "Link to this note", "baselevel": 4 - level,
                         "slugify": lambda value, separator: f"note-{_slug(value, separator)}"},
@@ -178,9 +179,10 @@ def _any_attribute(language: str, inputs: dict[str, str], options: dict[str, Any
 class _NotesExtension(Extension):
     """HTML as text, measured numbers with their footnote, standard values in the colour of their role."""
 
-    def __init__(self, measured: list[MeasuredNumber]) -> None:
+    def __init__(self, measured: list[MeasuredNumber], searched: bool) -> None:
         super().__init__()
         self._measured = measured
+        self._searched = searched
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
         """Registers the processors."""
@@ -190,6 +192,8 @@ class _NotesExtension(Extension):
         # After the inline patterns, which make the code elements.
         md.treeprocessors.register(_ValueNames(md), "value-names", 15)
         md.treeprocessors.register(_ReachableTables(md), "reachable-tables", 14)
+        if not self._searched:
+            md.treeprocessors.register(_UnsearchedHeadings(md), "unsearched-headings", 13)
 
 
 class _MeasuredProcessor(InlineProcessor):
@@ -225,3 +229,11 @@ class _ReachableTables(Treeprocessor):
         """Lets the keyboard reach tables, which scroll sideways where they are too wide."""
         for element in root.iter("table"):
             element.set("tabindex", "0")
+
+
+class _UnsearchedHeadings(Treeprocessor):
+    def run(self, root: ElementTree.Element) -> None:
+        """Keeps sections out of search that a hundred families share word for word."""
+        for element in root.iter():
+            if re.fullmatch("h[1-6]", element.tag):
+                element.set("data-search-exclude", "")

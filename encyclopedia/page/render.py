@@ -21,6 +21,9 @@ from encyclopedia.page.module import module_view
 from encyclopedia.page.names import names_table
 from encyclopedia.page.notes import render_notes
 
+#: How much a find on a page with notes by people counts beside one on a page that is all derived.
+ANNOTATED_BOOST = 1.5
+
 
 def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
     """The page of a family.
@@ -50,8 +53,8 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         module=module_view(family, f"../../source/{family.model_type}"),
         names=names_table(family),
     )
-    return document(html, title=title, description=subtitle, scripts=["depth.js", "costs.js"],
-                    styles=["depth.css", "costs.css"])
+    return document(html, title=title, description=subtitle, boost=ANNOTATED_BOOST if family.annotated else None,
+                    scripts=["depth.js", "costs.js"], styles=["depth.css", "costs.css"])
 
 
 def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:

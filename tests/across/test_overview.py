@@ -1,4 +1,4 @@
-"""The pages and the data about all families: sorts, counts, and what failed."""
+"""The pages about all families: sorts, counts, and what failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from encyclopedia.across.overview import index_data, render_index, render_site_checks, site_view
+from encyclopedia.across.index import render_index
+from encyclopedia.across.overview import render_site_checks, site_view
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import Project
 from encyclopedia.facts import FamilyFacts, KindFacts
@@ -67,25 +68,6 @@ def test_counts_are_those_of_the_checkpoints_that_are_shown() -> None:
     assert found.claims == claims_checked(facts, facts.checkpoints[0])
     assert tally(failed()).claims == tally(failed()).values == 0
     assert total([found, found]).values == 8
-
-
-def test_the_index_data_says_the_state_and_the_counts() -> None:
-    entry = index_data(bare(checkpoint_of(KINDS["three"], *BOTH)))
-    assert (entry["state"], entry["annotated"], entry["mixers"]) == ("verified", False, ["both"])
-    assert entry["title"] == "Tiny"
-    assert entry["counts"]["identities"] == 1
-    assert entry["parameters"] == {"total": [1234, 1234], "active": [1000, 1000]}
-    assert index_data(failed())["parameters"] is None
-    assert index_data(failed())["state"] == "failed"
-
-
-def test_the_index_groups_families_and_marks_what_failed() -> None:
-    page = render_index([family(), failed(model_type="broken")], TEMPLATES)
-    assert page.index('id="parallel"') < page.index('id="failed"')
-    assert page.count('class="index-failed"') == 1
-    assert "structure: TinyForCausalLM: &lt;blocks&gt; were not found" in page
-    assert "1 of 2 families verified" in page
-    assert 'href="families/broken/"' in page
 
 
 def test_the_page_of_checks_links_to_each_familys_own() -> None:
