@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from encyclopedia.across.model_table import render_models, table_csv, table_json
+from encyclopedia.across.models import model_table
 from encyclopedia.across.overview import index_data, render_index, render_site_checks
 from encyclopedia.facts import SCHEMA, FamilyFacts
 
@@ -25,8 +27,15 @@ def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
     yield "data/schema.json", json.dumps(schema, indent=1) + "\n"
 
 
+def _models(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    table = model_table(families)
+    yield "models.md", render_models(table, templates)
+    yield "data/models.json", table_json(table)
+    yield "data/models.csv", table_csv(table)
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data)
+WRITERS: tuple[Writer, ...] = (_index, _data, _models)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from encyclopedia.build.project import find_project
 from tests.build.commands import command, environment
 
 COPIED = ("encyclopedia", "site_src", "templates", "scripts", "tests", "mkdocs.yml", "pyproject.toml")
-GENERATED = ("families", "data", "source", "index.md", "checks.md")
+GENERATED = ("families", "data", "source", "index.md", "models.md", "checks.md")
 
 #: Two families that people wrote a module and notes for, one that is all derived, one that cannot be verified.
 DERIVED, FAILING = "arcee", "blt"
