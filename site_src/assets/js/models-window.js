@@ -1,7 +1,7 @@
 // A table's body of which only the rows in sight, and some around them, stand in the page: a thousand rows of thirty
 // cells would take a browser half a second to lay out again after every sort.
 
-const AROUND = 6;
+const AROUND = 4;
 
 /** Shows `rows`, which stand in `body` already, through `scroller`. */
 export class RowWindow {
