@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: serve build test bench clean
+.PHONY: serve build test bench bench-table clean
 
 serve: $(VENV)/.installed
 	$(BIN)/encyclopedia serve
@@ -19,9 +19,12 @@ test: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python scripts/bench.py
 
+bench-table: $(VENV)/.installed
+	$(BIN)/python scripts/bench_table.py
+
 clean:
-	rm -rf $(VENV) site site.* .cache site_src/families site_src/data site_src/source site_src/vendor site_src/values site_src/index.md site_src/checks.md \
-		site_src/machines.md site_src/llms.txt
+	rm -rf $(VENV) site site.* .cache
+	git clean --quiet --force -dX site_src
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -23,7 +23,7 @@ def table() -> str:
     """The table over every family in the site's data."""
     data = ROOT / "site_src" / "data"
     return kinds_table([FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
-                        for path in sorted(data.glob("*.json")) if path.stem not in ("index", "schema")])
+                        for path in sorted(data.glob("*.json")) if path.stem not in ("index", "models", "schema")])
 
 
 def main() -> int:

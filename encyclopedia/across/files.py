@@ -11,6 +11,8 @@ from encyclopedia.across.index import index_data, render_index
 from encyclopedia.across.llms import llms_text
 from encyclopedia.across.machines import render_machines
 from encyclopedia.across.matrix import render_matrix
+from encyclopedia.across.model_table import render_models, table_csv, table_json
+from encyclopedia.across.models import model_table
 from encyclopedia.across.overview import render_site_checks
 from encyclopedia.across.presence import key_of, survey
 from encyclopedia.across.releases import write_releases
@@ -50,8 +52,15 @@ def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tupl
     yield "llms.txt", llms_text(families)
 
 
+def _models(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    table = model_table(families)
+    yield "models.md", render_models(table, templates)
+    yield "data/models.json", table_json(table)
+    yield "data/models.csv", table_csv(table)
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data, _values, _machines, write_releases)
+WRITERS: tuple[Writer, ...] = (_index, _data, _models, _values, _machines, write_releases)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,8 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
             _checks(project, family.model_type).unlink(missing_ok=True)
         write_text(_data(project, family.model_type), family.model_dump_json(by_alias=True, indent=1) + "\n")
     present = [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
-               for path in sorted((project.source / "data").glob("*.json")) if path.stem not in ("index", "schema")]
+               for path in sorted((project.source / "data").glob("*.json"))
+               if path.stem not in ("index", "models", "schema")]
     for place, text in site_files(present, project.templates):
         write_text(project.source / place, text)
     copy_libraries(project.source / "vendor")

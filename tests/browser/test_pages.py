@@ -166,7 +166,7 @@ def test_every_sort_of_page_is_laid_out(open_family: Callable, family: str, phon
 
 
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
-@pytest.mark.parametrize("path", ["", "checks/"])
+@pytest.mark.parametrize("path", ["", "checks/", "models/"])
 def test_the_pages_about_all_families_are_laid_out(open_page: Callable, path: str, phone: bool) -> None:
     laid_out(open_page(path, phone=phone, scheme="light" if phone else "dark"))
 
@@ -175,10 +175,10 @@ def test_the_navigation_leads_to_the_overview_and_the_checks(open_page: Callable
     opened = open_page("")
     page = opened.page
     tabs = page.locator(".md-tabs__link")
-    assert [text.strip() for text in tabs.all_inner_texts()] == ["Overview", "Checks"]
+    assert [text.strip() for text in tabs.all_inner_texts()] == ["Overview", "Models", "Checks"]
     for family in (*FAMILIES, *SORTS, FAILING):
         expect(page.locator(f'.index-families a[href="families/{family}/"]')).to_have_count(1)
-    tabs.nth(1).click()
+    tabs.nth(2).click()
     expect(page.locator("h1")).to_contain_text("What was checked")
     page.locator('[id="doge"] a').click()
     expect(page.locator("h1")).to_contain_text("Doge")

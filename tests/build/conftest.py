@@ -14,8 +14,12 @@ from filelock import FileLock
 from encyclopedia.build.project import find_project
 from tests.build.commands import command, environment
 
+#: The project these tests are of.
+ROOT = find_project(Path(__file__).parent).root
+
 COPIED = ("encyclopedia", "site_src", "templates", "scripts", "tests", "mkdocs.yml", "pyproject.toml")
-GENERATED = ("families", "data", "source", "values", "index.md", "checks.md", "machines.md", "llms.txt")
+GENERATED = tuple(line.removeprefix("/site_src/").strip("/") for line in
+                  (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines() if line.startswith("/site_src/"))
 
 #: Two families that people wrote a module and notes for, one that is all derived, one that cannot be verified.
 DERIVED, FAILING = "arcee", "blt"
@@ -26,10 +30,9 @@ EVERY_FAMILY = "return tuple(sorted({*text_decoders(), *families_recorded()}))"
 
 def _copied(folder: Path) -> Path:
     """The project at ``folder`` without a site, knowing :data:`FAMILIES` alone."""
-    root = find_project(Path(__file__).parent).root
     folder.mkdir()
     for name in COPIED:
-        source = root / name
+        source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", *GENERATED)
                             if name == "site_src" else shutil.ignore_patterns("__pycache__"))

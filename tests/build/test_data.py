@@ -26,7 +26,7 @@ def data(template: Path) -> dict[str, Any]:
 
 
 def test_the_data_follows_the_contract_and_its_schema(data: dict[str, Any]) -> None:
-    index, schema = data.pop("index"), data.pop("schema")
+    index, schema, _ = data.pop("index"), data.pop("schema"), data.pop("models")
     assert tuple(sorted(data)) == FAMILIES
     assert [entry["model_type"] for entry in index["families"]] == sorted(data)
     for name, family in data.items():
