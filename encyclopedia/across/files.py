@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from encyclopedia.across.compare import render_compare
 from encyclopedia.across.overview import index_data, render_index, render_site_checks
 from encyclopedia.facts import SCHEMA, FamilyFacts
 
@@ -25,8 +26,12 @@ def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
     yield "data/schema.json", json.dumps(schema, indent=1) + "\n"
 
 
+def _compare(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    yield "compare.md", render_compare(families, templates)
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data)
+WRITERS: tuple[Writer, ...] = (_index, _data, _compare)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

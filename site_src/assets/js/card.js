@@ -78,3 +78,5 @@ function make(tag, attributes, ...children) {
   element.append(...children);
   return element;
 }
+
+export { dotted, make, rich };
