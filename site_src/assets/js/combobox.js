@@ -2,7 +2,10 @@
 
 import { make } from "./card.js";
 
-/** The combobox in `root`. `groups` are `{ title, words, options: [{ id, note }] }`; `onChoose(id)` hears of a choice. */
+/**
+ * The combobox in `root`. `groups` are `{ title, words, options: [{ id, note }] }`, and what is typed may be in the
+ * words of a group too; `onChoose(id)` hears of a choice.
+ */
 export class Combobox {
   constructor(root, groups, onChoose) {
     Object.assign(this, { root, groups, onChoose, chosen: "", active: null });
@@ -31,12 +34,13 @@ export class Combobox {
     const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (text) => words.every((word) => text.includes(word));
     let found = 0;
-    this.list.replaceChildren(...this.groups.flatMap(({ title, words: known, options }, group) => {
+    this.list.replaceChildren(...this.groups.flatMap(({ title, words: known, options }) => {
       const shown = options.filter(({ id }) => fits(`${id} ${known}`.toLowerCase()));
       if (!shown.length) return [];
       const box = make("div", { role: "group", "aria-label": title }, make("p", { "aria-hidden": "true" }, title));
       box.append(...shown.map(({ id, note }) => make("div", {
-        role: "option", id: `${this.list.id}-${group}-${found++}`, "data-id": id, "aria-selected": String(id === this.chosen),
+        "role": "option", "id": `${this.list.id}-${found++}`, "data-id": id,
+        "aria-selected": String(id === this.chosen),
       }, id, make("span", {}, note))));
       return [box];
     }));

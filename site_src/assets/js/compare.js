@@ -2,29 +2,34 @@
 
 import { make, rich } from "./card.js";
 import { Combobox } from "./combobox.js";
-import { align, costs, count, flat, kindAt, nearest, parts, quirks, records, summary, values } from "./comparison.js";
+import { align, blockFacts, flat, kindAt, modelFacts, nearest, parts, quirks, records, values } from "./comparison.js";
 import { blockOf, family } from "./load.js";
 import { format, parse } from "./pair.js";
 import { figure, plain, shown, table, value } from "./rows.js";
 import { Sides } from "./sides.js";
+import { count, summary } from "./summary.js";
 
 const PAUSE = 120;
 
 class Page {
   constructor(article) {
     const find = (name) => article.querySelector(`[data-compare-${name}]`);
-    this.slots = Object.fromEntries(["result", "message", "summary", "blocks", "quirks", "sizes", "values", "config"].map((name) => [name, find(name)]));
-    this.known = JSON.parse(find("quirk-sentences").textContent);
+    const names = ["result", "message", "summary", "blocks", "quirks", "sizes", "values", "config"];
+    this.slots = Object.fromEntries(names.map((name) => [name, find(name)]));
+    this.sentences = JSON.parse(find("quirk-sentences").textContent);
     this.opening = JSON.parse(article.dataset.opening);
     const groups = [...article.querySelectorAll("[data-family]")].map((home) => ({
-      title: home.dataset.title, words: `${home.dataset.title} ${home.dataset.family}`,
-      options: [...home.querySelectorAll("[data-choice]")].map((link) => ({ id: link.dataset.choice, note: link.dataset.note, family: home.dataset.family })),
+      title: home.dataset.title,
+      words: `${home.dataset.title} ${home.dataset.family}`,
+      options: [...home.querySelectorAll("[data-choice]")].map(({ dataset }) =>
+        ({ id: dataset.choice, note: dataset.note, family: home.dataset.family })),
     }));
     this.choices = new Map(groups.flatMap(({ options }) => options).map((option) => [option.id, option]));
-    this.boxes = [...article.querySelectorAll("[data-picker]")].map((root, side) => new Combobox(root, groups, (id) => this.choose(side, id)));
-    this.sides = new Sides(find("block"), (side, block) => this.move(side, block));
-    this.state = { ids: [null, null], blocks: null };
-    find("swap").addEventListener("click", () => this.go({ ids: this.state.ids.toReversed(), blocks: this.state.blocks?.toReversed() }));
+    this.boxes = [...article.querySelectorAll("[data-picker]")].map((root, side) =>
+      new Combobox(root, groups, (id) => this.go({ ids: this.state.ids.with(side, id), blocks: null })));
+    this.sides = new Sides(find("block"), (side, block) => this.move(this.state.blocks.with(side, block)));
+    find("swap").addEventListener("click", () =>
+      this.go({ ids: this.state.ids.toReversed(), blocks: this.state.blocks?.toReversed() ?? null }));
     window.addEventListener("popstate", () => this.follow());
     find("pickers").hidden = false;
     find("without-script").hidden = true;
@@ -34,110 +39,116 @@ class Page {
 
   /** Shows what the address asks for; what it leaves open is the plain block, or one that departs from it. */
   follow() {
-    const asked = parse(location.hash);
+    const { ids: [a, b], blocks } = parse(location.hash);
     const [plainest, other = plainest] = this.opening;
-    const [a, b] = asked.ids;
-    return this.show({ ids: [a ?? (b === plainest ? other : plainest), b ?? ((a ?? plainest) === plainest ? other : plainest)], blocks: asked.blocks });
+    const beside = (id) => (id === plainest ? other : plainest);
+    const first = a ?? beside(b ?? other);
+    this.show({ ids: [first, b ?? beside(first)], blocks });
   }
 
-  choose(side, id) {
-    const ids = [...this.state.ids];
-    ids[side] = id;
-    return this.go({ ids, blocks: null });
-  }
-
-  async go(state) {
-    // The entry of the history is written first, so that going back leads from what is asked and not from what arrived.
+  go(state) {
     history.pushState(null, "", format(state));
-    await this.show(state);
+    this.show(state);
   }
 
-  move(side, block) {
-    const blocks = [...this.state.blocks];
-    blocks[side] = block;
+  move(blocks) {
     this.draw(blocks);
     // Browsers limit how often an address may change.
     clearTimeout(this.later);
     this.later = setTimeout(() => history.replaceState(null, "", format(this.state)), PAUSE);
   }
 
-  async show({ ids, blocks }) {
+  async show(state) {
     clearTimeout(this.later);
-    this.state = { ids, blocks };
-    ids.forEach((id, side) => this.boxes[side].set(id ?? ""));
-    const unknown = ids.findIndex((id) => !this.choices.has(id));
+    this.state = state;
+    state.ids.forEach((id, side) => this.boxes[side].set(id));
+    const unknown = state.ids.findIndex((id) => !this.choices.has(id));
     if (unknown >= 0) return this.refuse(unknown);
-    this.say(`Reading ${[...new Set(ids)].join(" and ")} …`);
-    this.slots.result.setAttribute("aria-busy", "true");
-    const asked = this.state;
+    this.say(`Reading ${[...new Set(state.ids)].join(" and ")} …`);
     try {
-      const found = await Promise.all(ids.map(async (id) => ({ id, ...(await family(this.choices.get(id).family)) })));
-      if (asked === this.state) this.fill(found, blocks);
+      const found = await Promise.all(state.ids.map((id) => family(this.choices.get(id).family)));
+      if (state === this.state) this.fill(found);
     } catch (error) {
-      if (asked === this.state) this.fail(error);
+      if (state === this.state) this.fail(error);
     }
   }
 
-  fill(found, asked) {
-    const short = found.map(({ id }) => id.split("/").at(-1));
-    this.names = short[0] === short[1] ? found.map(({ id }) => id) : short;
-    this.pair = found.map(({ id, facts }) => facts.checkpoints.find((checkpoint) => checkpoint.id === id));
+  /** Sets beside each other what belongs to the two checkpoints, whatever their blocks. */
+  fill(found) {
+    const { ids, blocks } = this.state;
+    const short = ids.map((id) => id.split("/").at(-1));
+    this.names = short[0] === short[1] ? ids : short;
     this.families = found.map(({ facts }) => facts);
-    this.contents = found.map(({ id, page }) => blockOf(page, id));
-    this.sides.fill(found.map(({ id, facts }, side) => ({
-      name: this.names[side], content: this.contents[side], reason: facts.failure?.reason ?? "its page shows none.",
-      href: (block) => `../families/${facts.model_type}/${this.contents[side] ? `#ckpt=${id}&block=${block}` : ""}`,
+    this.pair = this.families.map(({ checkpoints }, side) => checkpoints.find(({ id }) => id === ids[side]));
+    this.contents = found.map(({ page }, side) => blockOf(page, ids[side]));
+    this.whole = this.contents.every(Boolean);
+    this.sides.fill(this.families.map(({ model_type, failure }, side) => ({
+      name: this.names[side],
+      content: this.contents[side],
+      reason: failure?.reason ?? "its page shows none",
+      href: (block) => `../families/${model_type}/${this.contents[side] ? `#ckpt=${ids[side]}&block=${block}` : ""}`,
     })));
-    this.say("");
-    this.slots.result.hidden = false;
-    this.slots.result.removeAttribute("aria-busy");
     const [a, b] = this.pair;
-    const whole = this.contents.every(Boolean);
-    this.slots.quirks.replaceChildren(...(whole ? this.quirkLists(quirks(a, b)) : [this.unverified()]));
-    const kinds = ({ kinds: all }) => (all.length ? { "kinds of blocks": all.map(({ label, blocks }) => `${blocks.length} × ${label}`).join("; ") } : {});
-    this.slots.sizes.replaceChildren(table("Sizes and parameters", this.names,
-      records({ ...costs(a), ...a.sizes, ...kinds(a) }, { ...costs(b), ...b.sizes, ...kinds(b) }), (row) => plain(row, figure)));
-    this.slots.config.replaceChildren(table("Config", this.names, records(flat(a.config), flat(b.config)), (row) => plain(row, shown), { equals: "equal key" }));
-    this.draw(asked ?? align(a, b));
-    document.title = document.title.replace(/^.*?(?= - |$)/, `${this.names.join(" and ")}`);
+    const { quirks: lists, sizes, config } = this.slots;
+    lists.replaceChildren(...(this.whole ? this.quirkLists(quirks(a, b)) : [this.unverified()]));
+    sizes.replaceChildren(table("Sizes and parameters", this.names,
+      records(modelFacts(a), modelFacts(b)), (row) => plain(row, figure)));
+    const keys = records(flat(a.config), flat(b.config));
+    config.replaceChildren(table("Config", this.names, keys, (row) => plain(row, shown), "equal key"));
+    this.draw(blocks ?? align(a, b));
+    this.say();
+    this.slots.result.hidden = false;
+    document.title = `${this.names.join(" and ")} - ${document.title.split(" - ").at(-1)}`;
   }
 
+  /** Sets beside each other what depends on the two blocks. */
   draw(asked) {
     const [a, b] = this.pair;
-    const whole = this.contents.every(Boolean);
-    const blocks = this.sides.draw(asked, (kinds) => (whole ? parts(this.contents[0].cards, this.contents[1].cards, kinds) : []));
+    const { summary: said, blocks: own, values: tables } = this.slots;
+    const compared = (kinds) => (this.whole ? parts(...this.contents.map(({ cards }) => cards), kinds) : []);
+    const blocks = this.sides.draw(asked, compared);
     this.state = { ids: this.state.ids, blocks };
     const kinds = [kindAt(a, blocks[0]), kindAt(b, blocks[1])];
-    this.slots.summary.replaceChildren(...summary(a, b, kinds, this.names).map((said) => make("li", {}, ...rich(said))));
-    this.slots.blocks.replaceChildren(...(whole ? [table("The two blocks", this.names.map((name, side) => `block ${blocks[side]} of ${name}`),
-      records(about(a, kinds[0]), about(b, kinds[1])), (row) => plain(row, figure))] : []));
-    this.slots.values.replaceChildren(...(whole ? values(a, b, kinds).map(({ expression, rows }) =>
-      table(make("code", {}, expression), this.names, rows, value, { equals: "equal value" })) : [this.unverified()]));
-  }
-
-  unverified() {
-    const without = this.families.flatMap(({ model_type, failure }) => (failure ? [model_type] : []));
-    return make("p", {}, `Nothing about ${[...new Set(without)].join(" and ")} could be verified, so there is nothing to compare here.`);
+    said.replaceChildren(...summary(a, b, kinds, this.names).map((sentence) => make("li", {}, ...rich(sentence))));
+    if (!this.whole) {
+      own.replaceChildren();
+      tables.replaceChildren(this.unverified());
+      return;
+    }
+    own.replaceChildren(table("The two blocks", this.names.map((name, side) => `block ${blocks[side]} of ${name}`),
+      records(blockFacts(a, kinds[0]), blockFacts(b, kinds[1])), (row) => plain(row, figure)));
+    tables.replaceChildren(...values(a, b, kinds).map(({ expression, rows }) =>
+      table(make("code", {}, expression), this.names, rows, value, "equal value")));
   }
 
   quirkLists({ both, a, b }) {
-    const list = (title, slugs, facts) => make("div", {}, make("h3", {}, `${title} `, make("span", {}, String(slugs.length))), make("ul", { class: "compare-quirks" },
-      ...(slugs.length ? slugs : [null]).map((slug) => make("li", {}, ...(slug ? [make("a", { href: `../families/${facts.model_type}/#quirk-${slug}` }, this.known[slug]?.label ?? slug), ` ${this.known[slug]?.sentence ?? ""}`] : ["none"])))));
-    const [one, other] = this.families;
-    const shared = make("details", {}, make("summary", {}, `${count(both.length, "quirk")} of both`), list("Both", both, one));
-    return [list(`Only ${this.names[0]}`, a, one), list(`Only ${this.names[1]}`, b, other), ...(both.length ? [shared] : [])];
+    const item = (slug, { model_type }) => {
+      const { label, sentence } = this.sentences[slug];
+      return make("li", {}, make("a", { href: `../families/${model_type}/#quirk-${slug}` }, label), ` ${sentence}`);
+    };
+    const list = (slugs, facts) => make("ul", { class: "compare-quirks" },
+      ...(slugs.length ? slugs.map((slug) => item(slug, facts)) : [make("li", {}, "none")]));
+    const lists = [a, b].map((slugs, side) => make("div", {},
+      make("h3", {}, `Only ${this.names[side]} `, make("span", {}, String(slugs.length))),
+      list(slugs, this.families[side])));
+    const shared = make("details", {},
+      make("summary", {}, `${count(both.length, "quirk")} of both`), list(both, this.families[0]));
+    return both.length ? [...lists, shared] : lists;
   }
 
+  unverified() {
+    const without = this.families.filter(({ failure }) => failure).map(({ model_type }) => model_type);
+    const named = [...new Set(without)].join(" and ");
+    return make("p", {}, `Nothing about ${named} could be verified, so there is nothing to compare here.`);
+  }
+
+  /** Says that the id on `side` is not known, and which ones are like it. */
   refuse(side) {
-    const asked = this.state.ids[side];
-    const near = nearest(asked ?? "", [...this.choices.keys()]).map((id) => {
-      const ids = [...this.state.ids];
-      ids[side] = id;
-      return make("a", { href: format({ ids: ids.map((each) => each ?? id) }) }, id);
-    });
+    const { ids } = this.state;
+    const near = nearest(ids[side], [...this.choices.keys()]).flatMap((id, at) =>
+      [at ? " or " : "Did you mean ", make("a", { href: format({ ids: ids.with(side, id) }) }, id)]);
     this.slots.result.hidden = true;
-    this.say(`There is no checkpoint ${asked} here. `, ...(near.length ? ["Did you mean ", ...near.flatMap((link, at) => (at ? [" or ", link] : [link])), "?"]
-      : ["Choose one above, or see the list below."]));
+    this.say(`There is no checkpoint ${ids[side]} here. `, ...near, near.length ? "?" : "Choose one above.");
   }
 
   fail(error) {
@@ -150,19 +161,6 @@ class Page {
   say(...words) {
     this.slots.message.replaceChildren(...words);
   }
-}
-
-/** What a kind of block amounts to, by name. */
-function about(checkpoint, kind) {
-  const { label, blocks, attention_type, modules, sizes, identity, identity_error, parameters } = checkpoint.kinds[kind];
-  const total = checkpoint.kinds.reduce((sum, each) => sum + each.blocks.length, 0);
-  const exact = identity_error === 0 ? "exact" : identity_error?.toExponential(1);
-  return {
-    identity: identity ?? "no exact sum", ...(identity && { "largest error": exact ?? "not checked" }),
-    kind: label, "blocks of this kind": `${blocks.length} of ${total}`, "attention type": attention_type, ...sizes,
-    ...Object.fromEntries((parameters ?? []).map(({ role, total: amount }) => [`parameters, ${role}`, amount])),
-    ...Object.fromEntries(Object.entries(modules).map(([host, name]) => [`class of ${host}`, name])),
-  };
 }
 
 const article = document.querySelector("article.compare");

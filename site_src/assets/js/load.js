@@ -18,10 +18,13 @@ export function family(modelType) {
   return families.get(modelType);
 }
 
-/** The block section of checkpoint `id` on `page`, as new elements; `null` where the page has none. */
+/**
+ * The block section of checkpoint `id` on `page`, as new elements; `null` where the page has none. Its `diagrams` are
+ * lists of nodes by kind.
+ */
 export function blockOf(page, id) {
   const article = page.querySelector("article.family");
-  const kept = [...page.querySelectorAll("script[data-checkpoint-content]")].find((script) => script.dataset.checkpointContent === id);
+  const kept = page.querySelector(`script[data-checkpoint-content="${CSS.escape(id)}"]`);
   const source = article?.dataset.reference === id ? article : kept && thaw(kept);
   const region = source?.querySelector("[data-region=block]");
   if (!region) return null;
@@ -29,18 +32,20 @@ export function blockOf(page, id) {
   const { kinds, cards } = JSON.parse(root.querySelector("[data-facts]").textContent);
   const kindOf = [];
   kinds.forEach(({ blocks }, kind) => blocks.forEach((block) => { kindOf[block] = kind; }));
-  const homes = [[kindOf[0], root.querySelector("[data-diagram]")], ...[...root.querySelectorAll("script[data-kind]")].map((script) =>
-    [Number(script.dataset.kind), thaw(script).querySelector("[data-part=diagram]")])];
-  for (const [, home] of homes) home.querySelector(".diagram-wide")?.remove();
-  return { cards, kindOf, labels: kinds.map(({ label }) => label), slider: root.querySelector(".slider"),
-    diagrams: new Map(homes.map(([kind, home]) => [kind, [...home.childNodes]])) };
+  const homes = new Map([...root.querySelectorAll("script[data-kind]")].map((script) =>
+    [Number(script.dataset.kind), thaw(script).querySelector("[data-part=diagram]")]));
+  homes.set(kindOf[0], root.querySelector("[data-diagram]"));
+  // Two diagrams beside each other have the room that one has on a phone.
+  for (const home of homes.values()) home.querySelector(".diagram-wide").remove();
+  const diagrams = new Map([...homes].map(([kind, home]) => [kind, [...home.childNodes]]));
+  return { cards, kindOf, labels: kinds.map(({ label }) => label), slider: root.querySelector(".slider"), diagrams };
 }
 
 async function fetched(path, parse) {
   const advice = location.protocol === "file:"
     ? "browsers let no page read its neighbours from a file: serve the site, for example by python -m http.server"
     : "reload the page, or see whether this copy of the site is whole";
-  const answer = await fetch(new URL(path, SITE)).catch((error) => { throw new Error(`${path} could not be read (${error.message}); ${advice}.`); });
+  const answer = await fetch(new URL(path, SITE)).catch((error) => ({ ok: false, status: error.message }));
   if (!answer.ok) throw new Error(`${path} could not be read (${answer.status}); ${advice}.`);
   return parse(await answer.text());
 }

@@ -7,7 +7,8 @@ export function parse(hash) {
     return [key, decoded(rest.join("="))];
   }));
   const blocks = (asked.block ?? "").split(",").map((text) => Number.parseInt(text, 10));
-  return { ids: [asked.a || null, asked.b || null], blocks: blocks.length === 2 && blocks.every((block) => block >= 0) ? blocks : null };
+  const named = blocks.length === 2 && blocks.every((block) => block >= 0);
+  return { ids: [asked.a || null, asked.b || null], blocks: named ? blocks : null };
 }
 
 /** The hash of two ids and, where they are given, their blocks. */
