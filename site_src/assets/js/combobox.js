@@ -29,13 +29,14 @@ export class Combobox {
     this.input.value = id;
   }
 
-  /** Opens the list on what fits `typed`: every word of it, in any order. */
+  /** Opens the list on what fits every word of `typed`; a family's name helps where its ids alone do not fit. */
   open(typed = "") {
     const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (text) => words.every((word) => text.includes(word));
     let found = 0;
     this.list.replaceChildren(...this.groups.flatMap(({ title, words: known, options }) => {
-      const shown = options.filter(({ id }) => fits(`${id} ${known}`.toLowerCase()));
+      const own = options.filter(({ id }) => fits(id.toLowerCase()));
+      const shown = own.length ? own : options.filter(({ id }) => fits(`${id} ${known}`.toLowerCase()));
       if (!shown.length) return [];
       const box = make("div", { role: "group", "aria-label": title }, make("p", { "aria-hidden": "true" }, title));
       box.append(...shown.map(({ id, note }) => make("div", {

@@ -27,9 +27,10 @@ export function table(label, names, rows, cells, equals = "equal row") {
 }
 
 /** The two columns of a row of plain values; a number in the second is also told as a multiple of the first. */
-export function plain({ a, b, state }, text) {
+export function plain({ name, a, b, state }, text) {
   if (state === "equal") return [[text(a)]];
-  const times = ratio(a, b);
+  // A token's id is a name and no amount.
+  const times = name.endsWith("_id") ? "" : ratio(a, b);
   const more = times ? [make("span", { class: "compare-ratio" }, ` ${times}`)] : [];
   return [state === "b" ? [none()] : [text(a)], state === "a" ? [none()] : [text(b), ...more]];
 }
