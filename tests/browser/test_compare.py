@@ -192,19 +192,28 @@ def test_quirks_lead_to_their_explanations(open_pair: Callable, facts_of: Callab
 
 def test_the_address_says_the_pair_and_goes_back_and_forward(open_pair: Callable) -> None:
     page = open_pair(LLAMA, LAGUNA)
-    first = page.evaluate("location.hash")
+    second = page.locator("[data-side-heading]").nth(1)
+    assert page.evaluate("location.hash") == f"#a={LLAMA}&b={LAGUNA}&block=0,0"
     page.get_by_role("slider", name="Block of Laguna-XS-2.1").press("ArrowRight")
     page.wait_for_function("location.hash.endsWith('&block=0,1')")
-    assert page.evaluate("location.hash") == f"#a={LLAMA}&b={LAGUNA}&block=0,1"
     choose(page, "second", "mamba2-130m")
-    expect(page.locator("[data-side-heading]").nth(1)).to_have_text("mamba2-130m-hf")
-    assert page.evaluate("location.hash") == f"#a={LLAMA}&b={MAMBA}"
+    expect(second).to_have_text("mamba2-130m-hf")
+    assert page.evaluate("location.hash") == f"#a={LLAMA}&b={MAMBA}&block=0,0"
     page.go_back()
-    expect(page.locator("[data-side-heading]").nth(1)).to_have_text("Laguna-XS-2.1")
+    expect(second).to_have_text("Laguna-XS-2.1")
     expect(page.get_by_role("slider", name="Block of Laguna-XS-2.1")).to_have_value("1")
     page.go_forward()
-    expect(page.locator("[data-side-heading]").nth(1)).to_have_text("mamba2-130m-hf")
-    assert first == f"#a={LLAMA}&b={LAGUNA}"
+    expect(second).to_have_text("mamba2-130m-hf")
+
+
+@pytest.mark.parametrize("hash", ["", f"#b={LLAMA}", f"#a={LAGUNA}", "#elsewhere"])
+def test_what_the_address_leaves_open_is_spelled_out(open_page: Callable, hash: str) -> None:
+    page = open_page(f"compare/{hash}").page
+    expect(page.locator("[data-compare-result]")).to_be_visible()
+    ids = [page.get_by_role("combobox", name=f"the {which} checkpoint").input_value() for which in ("first", "second")]
+    assert ids[0] != ids[1]
+    assert page.evaluate("location.hash").startswith(f"#a={ids[0]}&b={ids[1]}&block=")
+    assert hash.strip("#ab=") in (*ids, "", "elsewhere")
 
 
 def test_the_swap_exchanges_checkpoints_and_blocks(open_pair: Callable) -> None:

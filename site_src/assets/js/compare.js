@@ -40,6 +40,8 @@ class Page {
   /** Shows what the address asks for; what it leaves open is the plain block, or one that departs from it. */
   follow() {
     const { ids: [a, b], blocks } = parse(location.hash);
+    // A link to a place on the page asks for no other pair.
+    if (this.pair && location.hash && !a && !b) return;
     const [plainest, other = plainest] = this.opening;
     const beside = (id) => (id === plainest ? other : plainest);
     const first = a ?? beside(b ?? other);
@@ -96,6 +98,8 @@ class Page {
     const keys = records(flat(a.config), flat(b.config));
     config.replaceChildren(table("Config", this.names, keys, (row) => plain(row, shown), "equal key"));
     this.draw(blocks ?? align(a, b));
+    // What the address left open is spelled out, so that it shows the same wherever it is sent.
+    history.replaceState(null, "", format(this.state));
     this.say();
     this.slots.result.hidden = false;
     document.title = `${this.names.join(" and ")} - ${document.title.split(" - ").at(-1)}`;
