@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from encyclopedia.across.compare import render_compare
 from encyclopedia.across.index import index_data, render_index
 from encyclopedia.across.llms import llms_text
 from encyclopedia.across.machines import render_machines
@@ -59,8 +60,12 @@ def _models(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[
     yield "data/models.csv", table_csv(table)
 
 
+def _compare(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    yield "compare.md", render_compare(families, templates)
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data, _models, _values, _machines, write_releases)
+WRITERS: tuple[Writer, ...] = (_index, _data, _models, _values, _compare, _machines, write_releases)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

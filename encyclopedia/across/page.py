@@ -16,7 +16,7 @@ SITE_HUE = 230
 
 def render_page(
     template: str, templates: Path, *, title: str, description: str | None = None, scripts: Sequence[str] = (),
-    styles: Sequence[str] = (), **views: Any,
+    styles: Sequence[str] = (), hue: int = SITE_HUE, **views: Any,
 ) -> str:
     """The page that ``across/TEMPLATE.html.jinja`` makes of ``views``.
 
@@ -24,8 +24,9 @@ def render_page(
         template: the template's name.
         templates: the folder of templates.
         title: see :func:`encyclopedia.page.document.document`, as for ``description``, ``scripts`` and ``styles``.
+        hue: of the page's marks.
         **views: what the template shows; ``stylesheet`` (the site's colours) is added.
     """
     html = environment(templates).get_template(f"across/{template}.html.jinja").render(
-        stylesheet=stylesheet(palette(SITE_HUE)), **views)
+        stylesheet=stylesheet(palette(hue)), **views)
     return document(html, title=title, description=description, scripts=scripts, styles=styles)

@@ -26,6 +26,8 @@ class Figure:
 class SummaryView:
     """What ``summary.html.jinja`` shows for one checkpoint."""
 
+    #: Its id.
+    checkpoint: str
     figures: tuple[Figure, ...]
     #: How many claims were checked, or that none was; the versions complete it.
     claim: str
@@ -113,6 +115,7 @@ def summary_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> SummaryVie
     total = sum(counts.values())
     versions = family.versions
     return SummaryView(
+        checkpoint=checkpoint.id,
         figures=tuple(figures),
         claim=f"{counted(total, 'claim')} checked on" if total else "No claim was checked on",
         versions=(f"transformers {versions.transformers}", f"torch {versions.torch}", f"nnsight {versions.nnsight}"),

@@ -22,10 +22,12 @@ from tests.browser.chromium import launch
 
 SUB_PATH = "/some/where"
 
-#: What is built for these tests: two families in all their states, one page per sort of block, one that failed.
+#: What is built for these tests: two families in all their states, one page per sort of block, one that failed, and
+#: the one that quirks depart from.
 FAMILIES = ("doge", "laguna")
 SORTS = ("cohere", "gemma2", "mamba2")
 FAILING = "blt"
+PLAIN = "llama"
 
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
@@ -37,8 +39,8 @@ def site() -> Path:
     project = find_project(Path(__file__).parent)
     project.cache.mkdir(parents=True, exist_ok=True)
     with FileLock(project.cache / "site.lock"):
-        subprocess.run([sys.executable, "-m", "encyclopedia", "build", *FAMILIES, *SORTS, FAILING], cwd=project.root,
-                       check=True)
+        subprocess.run([sys.executable, "-m", "encyclopedia", "build", *FAMILIES, *SORTS, FAILING, PLAIN],
+                       cwd=project.root, check=True)
     return project.site
 
 
