@@ -20,7 +20,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python scripts/bench.py
 
 clean:
-	rm -rf $(VENV) site site.* .cache site_src/families site_src/data site_src/source site_src/vendor site_src/index.md site_src/checks.md
+	rm -rf $(VENV) site site.* .cache site_src/families site_src/names site_src/data site_src/source site_src/vendor site_src/index.md site_src/checks.md
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

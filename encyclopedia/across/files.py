@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from encyclopedia.across.lens import PATH as LENS
+from encyclopedia.across.lens import render_lens
 from encyclopedia.across.overview import index_data, render_index, render_site_checks
 from encyclopedia.facts import SCHEMA, FamilyFacts
 
@@ -25,8 +27,12 @@ def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
     yield "data/schema.json", json.dumps(schema, indent=1) + "\n"
 
 
+def _lens(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    yield LENS, render_lens(families, templates)
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data)
+WRITERS: tuple[Writer, ...] = (_index, _lens, _data)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
