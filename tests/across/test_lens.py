@@ -51,12 +51,12 @@ def test_the_usual_hook_comes_first_and_the_others_after_it() -> None:
 
 def test_traps_are_those_that_some_family_has() -> None:
     found = {text(trap.words): [link.model_type for link in trap.families] for trap in lens_view(RECORDS, []).traps}
-    both = f"{SCORES} or {PATTERN}"
+    both, together = f"{SCORES} or {PATTERN}", f"{SCORES} and {PATTERN}"
     assert found == {
         f"{SCORES} holds attention_probabilities, after the softmax": ["two"],
         f"An edit of {both} changes no logit: it can be read, and patching it does nothing": ["two"],
         f"An edit of {Q} makes the bridge fail": ["three"],
-        f'Only a model loaded with attn_implementation="eager" has {both.replace(" or ", " and ")} in the cache': ["two"],
+        f'Only a model loaded with attn_implementation="eager" has {together} in the cache': ["two"],
     }
     assert lens_view({"one": RECORDS["one"]}, []).traps == ()
 
