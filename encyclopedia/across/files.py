@@ -9,6 +9,8 @@ from typing import Any
 
 from encyclopedia.across.compare import render_compare
 from encyclopedia.across.index import index_data, render_index
+from encyclopedia.across.lens import PATH as LENS
+from encyclopedia.across.lens import render_lens
 from encyclopedia.across.llms import llms_text
 from encyclopedia.across.machines import render_machines
 from encyclopedia.across.matrix import render_matrix
@@ -64,8 +66,12 @@ def _compare(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple
     yield "compare.md", render_compare(families, templates)
 
 
+def _lens(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    yield LENS, render_lens(families, templates)
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data, _models, _values, _compare, _machines, write_releases)
+WRITERS: tuple[Writer, ...] = (_index, _data, _models, _values, _lens, _compare, _machines, write_releases)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

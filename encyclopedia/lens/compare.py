@@ -244,7 +244,7 @@ def _layers(ran: Ran, block: int | None) -> dict[str, nn.Module]:
 def _factors(config: Mapping[str, Any]) -> dict[str, float]:
     """The config's numbers that scale something, by key."""
     found = {key: value for key, value in config.items()
-             if isinstance(value, float) and value and re.search(FACTORS, key)}
+             if isinstance(value, int | float) and value not in (0, 1) and re.search(FACTORS, key)}
     for value in config.values():
         found |= _factors(value) if isinstance(value, dict) else {}
     return found

@@ -15,6 +15,9 @@ from encyclopedia.lens.arrangement import Arrangement, arrangements
 #: How many arrangements of one tensor are tried; axes of one length would give many.
 MOST_ARRANGEMENTS = 2
 
+#: A number that more than one key of the config has.
+SEVERAL = "a factor of the config"
+
 
 @dataclass(frozen=True)
 class Here:
@@ -113,10 +116,11 @@ def _named(here: Here, factor: float) -> tuple[bool, str]:
     """What a factor is called, and whether it is that (else its reciprocal)."""
     roots = {f"sqrt({dim})": math.sqrt(size) for dim, size in zip(here.dims, here.value.shape, strict=True)
              if dim.endswith(("dim", "size"))}
-    for name, number in {**here.factors, **roots}.items():
-        for times, known in ((True, number), (False, 1 / number)):
-            if math.isclose(factor, known, rel_tol=1e-4):
-                return times, name
+    for numbers in (here.factors, roots):
+        for times, wanted in ((True, factor), (False, 1 / factor)):
+            names = [name for name, number in numbers.items() if math.isclose(wanted, number, rel_tol=1e-4)]
+            if names:
+                return times, names[0] if len(names) == 1 else SEVERAL
     return True, f"{factor:.4g}"
 
 
@@ -160,9 +164,10 @@ def _unrepeated(here: Here) -> Iterator[torch.Tensor]:
 
 
 def _passed(here: Here, tensor: torch.Tensor) -> Iterator[tuple[list[str], torch.Tensor]]:
-    """``tensor``, and what every layer makes of it."""
+    """``tensor``, and what every layer makes of it, those first that are named like the value."""
     yield [], tensor
-    for path, layer in here.layers.items():
+    initial = here.name.rpartition("_")[2][:1]
+    for path, layer in sorted(here.layers.items(), key=lambda each: each[0].rpartition(".")[2][:1] != initial):
         for passed in _through(layer, tensor):
             yield [path], passed
 
@@ -245,7 +250,7 @@ def _factor(value: torch.Tensor, tensor: torch.Tensor) -> float | None:
 
 def _as_factor(here: Here, factor: float) -> str:
     times, name = _named(here, factor)
-    return f"the factor {name if times else f'1 / {name}'}"
+    return name if name == SEVERAL else f"the factor {name if times else f'1 / {name}'}"
 
 
 def _gains(here: Here) -> Iterator[str]:
