@@ -67,6 +67,8 @@ class LensFacts(Fact):
     same: bool
     #: How the tensors differ; ``None`` where they do not.
     difference: str | None
+    #: Whether an edit of its tensor changes the logits; ``None`` where TransformerLens fails on one.
+    acts: bool | None = True
 
 
 class ValueFacts(Fact):

@@ -61,7 +61,8 @@ def gather_family(
         versions=installed_versions(),
         notes=notes,
         checkpoints=[_with_snippets(checkpoint, notes) for checkpoint in checkpoints],
-        transformer_lens=[LensFacts(**name.model_dump(exclude={"error"})) for name in lens_names(model_type)],
+        transformer_lens=[LensFacts(**name.model_dump(include=set(LensFacts.model_fields)))
+                          for name in lens_names(model_type)],
     )
 
 

@@ -22,6 +22,9 @@ CHOICES = {"standard": "standard", **{slug: title for slug, title in VOCABULARIE
 #: What is said of a hook that sees, on another module, the tensor that is read inside a forward.
 FIRST_CALL = "the same tensor in a first call; one that goes on from a cache was not compared"
 
+#: What is said of a TransformerLens hook whose edits do not act.
+_EDITS = {False: "an edit of it does not reach the logits", None: "TransformerLens fails where it is edited"}
+
 
 @dataclass(frozen=True)
 class ElsewhereName:
@@ -95,4 +98,6 @@ def _lens(family: FamilyFacts, host: str, value: str) -> tuple[ElsewhereName, ..
     if not found:
         return (ElsewhereName("transformer_lens", None, "no such name in TransformerLens"),)
     best = min(found, key=lambda name: not name.same)
-    return (ElsewhereName("transformer_lens", best.hook, best.difference),)
+    differs = best.difference if best.same else f"not the same: {best.difference or 'other numbers'}"
+    said = [differs, None if best.acts else _EDITS[best.acts]]
+    return (ElsewhereName("transformer_lens", best.hook, "; ".join(filter(None, said)) or None),)

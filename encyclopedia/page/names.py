@@ -60,7 +60,7 @@ def names_table(family: FamilyFacts) -> dict[str, Any]:
     Returns:
         ``checkpoints``: ids; ``titles``: pairs of vocabulary and title; ``names``: by standard expression, the
         variants, each with a pair of text and note by vocabulary and, unless it is the only one, ``at``: pairs of a
-        checkpoint's position and the kinds it is true on. Texts hold ``[i]`` and ``{head_dim}`` as :func:`encyclopedia.hooks.filled` takes.
+        checkpoint's position and the kinds it is true on. Texts are as :func:`encyclopedia.hooks.filled` takes them.
     """
     shown = [checkpoint for checkpoint in family.checkpoints if checkpoint.available]
     variants: dict[str, dict[tuple[ElsewhereName, ...], dict[int, list[int]]]] = {}

@@ -100,10 +100,21 @@ def test_the_hook_that_is_the_value_is_preferred_and_a_difference_is_stated():
     both = names(named(lens("blocks.{i}.attn.a", False), lens("blocks.{i}.attn.b", True)), "attention_scores")
     assert (both["transformer_lens"].text, both["transformer_lens"].note) == ("blocks.{i}.attn.b", None)
     one = names(named(lens("blocks.{i}.attn.a", False)), "attention_scores")
-    assert (one["transformer_lens"].text, one["transformer_lens"].note) == ("blocks.{i}.attn.a", "before the mask")
+    assert (one["transformer_lens"].text, one["transformer_lens"].note) == (
+        "blocks.{i}.attn.a", "not the same: before the mask")
     other = names(named(lens("blocks.{i}.attn.a", False)), "attention_output")
     assert (other["transformer_lens"].text, other["transformer_lens"].note) == (None, "no such name in TransformerLens")
     assert "transformer_lens" not in names(named(), "attention_scores")
+
+
+@pytest.mark.parametrize(("acts", "note"), [
+    (True, None),
+    (False, "an edit of it does not reach the logits"),
+    (None, "TransformerLens fails where it is edited"),
+])
+def test_whether_an_edit_acts_is_said(acts: bool | None, note: str | None):
+    lens = LensFacts(host="self_attn", value="attention_scores", hook="h", same=True, difference=None, acts=acts)
+    assert names(named(lens), "attention_scores")["transformer_lens"].note == note
 
 
 def test_lines_are_for_one_block_with_its_own_sizes():
