@@ -57,7 +57,7 @@ PLAIN: Mapping[str, Mapping[str, str]] = {
         "attention_type": "the name that the config gives the blocks' attention",
         "sublayers": "the block's sublayers in forward order",
     },
-    "HostFacts": {"values": "the values it carries, in forward order"},
+    "HostFacts": {"values": "the values it carries"},
     "ValueFacts": {
         "name": "the attribute that reads it inside a trace",
         "role": "stream, attention, mlp or norm",
@@ -125,16 +125,6 @@ class Key:
     path: str
     kind: str
     said: str
-
-    @property
-    def depth(self) -> int:
-        """How many containers it stands in."""
-        return self.path.count(".")
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-        return self.path.rpartition(".")[2]
 
 
 @dataclass(frozen=True)

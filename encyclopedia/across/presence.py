@@ -55,7 +55,6 @@ class Presence:
         state: how far the reference checkpoint has it.
         reason: the condition, or why some or all blocks lack it; ``None`` where there is nothing to say.
         row: the value as the family's page shows it; ``None`` where it is absent.
-        present: on which blocks it is, or ``None`` where on all.
     """
 
     state: State

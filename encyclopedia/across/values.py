@@ -14,6 +14,7 @@ from encyclopedia.facts import CheckpointFacts, HostFacts, ValueFacts
 from encyclopedia.page.api import ShapeLine
 from encyclopedia.page.claims import HowChecked
 from encyclopedia.page.code import CodeBlock, code_block
+from encyclopedia.page.elsewhere import names_elsewhere
 from encyclopedia.page.names import NameLine, name_lines
 from encyclopedia.vocabulary import FLAVOURS, HOSTS, VOCABULARY, Value
 
@@ -119,11 +120,11 @@ class LensName:
     """A name that TransformerLens has for the value, and on how many families they were compared.
 
     Attributes:
-        difference: how the tensors differ; ``None`` where they do not.
+        note: how the tensors differ and what an edit does; ``None`` where there is nothing to say.
     """
 
     hook: str
-    difference: str | None
+    note: str | None
     families: int
 
 
@@ -245,16 +246,23 @@ def _example(key: Key, family: SurveyedFamily) -> ExampleView:
 def _elsewhere(key: Key, family: SurveyedFamily) -> tuple[tuple[NameLine, CodeBlock | None], ...]:
     host, value = _served(key, family.checkpoint)
     kinds = family.checkpoint.kinds
-    at = next((index for index, shape in enumerate(value.shapes) if shape is not None), 0)
+    at = _first_kind(value)
     lines = name_lines(family.facts, family.checkpoint, f"{host.host}.{value.name}", at, kinds[at].blocks[0])
     return tuple((line, code_block(line.text, "python") if line.text and "\n" in line.text else None)
                  for line in lines)
 
 
+def _first_kind(value: ValueFacts) -> int:
+    return next((index for index, shape in enumerate(value.shapes) if shape is not None), 0)
+
+
 def _lens(key: Key, having: Sequence[SurveyedFamily]) -> tuple[LensName, ...]:
-    found = Counter((name.hook, name.difference) for family in having for name in family.facts.transformer_lens
-                    if (name.host, name.value) == key)
-    return tuple(LensName(hook, difference, families) for (hook, difference), families in found.most_common())
+    found: Counter[tuple[str, str | None]] = Counter()
+    for family in having:
+        kind = _first_kind(_served(key, family.checkpoint)[1])
+        found.update((name.text, name.note) for name in names_elsewhere(family.facts, family.checkpoint, *key, kind)
+                     if name.vocabulary == "transformer_lens" and name.text is not None)
+    return tuple(LensName(hook, note, families) for (hook, note), families in found.most_common())
 
 
 def _part(state: State, key: Key, found: Survey, *, several: bool) -> Part:

@@ -7,10 +7,14 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
+from encyclopedia.across.files import site_files
 from encyclopedia.across.matrix import LEGEND, matrix_view, render_matrix
 from encyclopedia.across.presence import survey
 from encyclopedia.facts import FamilyFacts, HostFacts
 from encyclopedia.vocabulary import HOSTS, VOCABULARY, Role
+from tests.across.test_overview import Unsearched
 from tests.page.small_facts import CONDITION, checkpoint, family, value
 from tests.page.test_derived import failed
 
@@ -90,6 +94,13 @@ def test_the_matrix_is_a_table_of_equal_rows_with_heads() -> None:
     assert matrix.count('scope="row"') == 1
     for entry in VOCABULARY:
         assert f'<a href="{entry.host}.{entry.name}/">{entry.name}</a>' in matrix
+
+
+@pytest.mark.parametrize("place", ["values/index.md", "values/self_attn.attention_scores.md", "machines.md"])
+def test_search_leaves_out_the_whole_of_what_it_is_told_to(place: str) -> None:
+    found = Unsearched(dict(site_files([family()], TEMPLATES))[place])
+    assert found.left_out > 1
+    assert found.nested == []
 
 
 def test_the_list_says_layouts_and_counts() -> None:
