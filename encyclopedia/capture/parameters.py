@@ -74,6 +74,8 @@ class _Owners:
             if sublayer.mixture is not None:
                 found.add_mixture(f"{sublayer.name}.", sublayer.mixture)
             elif declared is not None and declared.experts:
+                found.roles |= {f"{sublayer.name}.{name}": "router" for name, _ in sublayer.module.named_children()
+                                if "router" in name}
                 found.add_experts(f"{sublayer.name}.", declared.experts)
         beside = find_mixture(kind.block)
         if beside is not None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel
 
-from encyclopedia.capture.costs.running import run, whole
+from encyclopedia.capture.costs.cache import bytes_of, laws, layers_of
+from encyclopedia.capture.costs.products import Counted
+from encyclopedia.capture.costs.running import Ran, run, whole
 from encyclopedia.capture.costs.total import SHORT, measure_cache
 from encyclopedia.checkpoints import recorded
 from encyclopedia.facts import CacheCosts, CacheEntry, Costs
@@ -121,8 +125,24 @@ def test_one_block_in_six_of_gemma_3_keeps_everything(costs: Callable[[str], Cos
     assert {(entry.blocks, entry.window) for entry in found.kept} == {(40, 1023), (8, None)}
 
 
-def test_entries_for_several_tokens_are_told_by_one_token_s_share(costs: Callable[[str], Costs]) -> None:
-    """DeepSeek-V4 keeps one entry of 512 for 128 tokens in some blocks and for 4 in others."""
-    found = cache_of(costs("deepseek-ai/DeepSeek-V4-Flash"))
-    shares = {entry.bytes_per_token for entry in found.kept if entry.name == "compressed_kv.compressor"}
-    assert shares == {2 * 512 // 128, 2 * 512 // 4}
+def ran(length: int, **tokens: int) -> Ran:
+    """A forward whose cache has one layer, which keeps so many rows of 4 elements under each name."""
+    layer = SimpleNamespace(**{name: torch.empty(1, rows, 4, device="meta") for name, rows in tokens.items()})
+    return Ran(length, SimpleNamespace(cache=SimpleNamespace(layers=[layer])), Counted())
+
+
+def test_a_law_tells_windows_states_and_entries_for_several_tokens() -> None:
+    """A window of 100 keeps 99; a buffer is drained every 64 tokens, each time into one entry."""
+    runs = [ran(length, keys=min(length, 99), everything=length, state=3, buffer=length % 64, entries=length // 64)
+            for length in (8, 16, 1023, 2047)]
+    found = laws(runs[:2], runs[2:])[0]
+    assert {name: (kept.per_token, kept.fixed, kept.window, kept.late) for name, kept in found.items()} == {
+        "keys": (8, 0, 99, False), "everything": (8, 0, None, False), "state": (0, 24, None, False),
+        "buffer": (8, 0, 63, False), "entries": (Fraction(8, 64), 0, None, True)}
+
+
+def test_a_cache_that_is_kept_twice_counts_once() -> None:
+    shared = torch.empty(1, 2, 5, 4, device="meta")
+    cache = SimpleNamespace(layers=[SimpleNamespace(keys=shared, values=shared, _window=shared)], linear=[[], shared])
+    assert layers_of(cache) == {0: {"keys": shared}, 1: {}}
+    assert bytes_of(shared) == 2 * 40

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 #: Matrix products by name, each with the position of its first operand; the second one follows it.
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "_grouped_mm": 0, "grouped_mm_fallback": 0, "mv": 0}
@@ -71,18 +70,27 @@ class _Counting(WithoutValues):
 
     def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         result = super().__torch_dispatch__(operation, types, arguments, keywords)
-        given = [each for each in tree_leaves((arguments, keywords)) if isinstance(each, torch.Tensor)]
         name = operation.overloadpacket.__name__
         if name in PRODUCTS:
             self._count(*arguments[PRODUCTS[name]: PRODUCTS[name] + 2])
         elif name in ("convolution", "conv1d"):
             self.counted.convolutions.add(self.standing[-1][0])
-        elif given and all(_storage(each) in self.weights for each in given):
-            for made in tree_leaves(result):
+        elif self._made_of_weights(arguments):
+            for made in result if isinstance(result, list | tuple) else (result,):
                 if isinstance(made, torch.Tensor):
                     self.weights.add(_storage(made))
                     self.kept.append(made)
         return result
+
+    def _made_of_weights(self, arguments: Any) -> bool:
+        found = False
+        for given in arguments:
+            for each in given if isinstance(given, list | tuple) else (given,):
+                if isinstance(each, torch.Tensor):
+                    if _storage(each) not in self.weights:
+                        return False
+                    found = True
+        return found
 
     def enter(self, place: tuple[int | None, str]) -> None:
         """Note that the forward of a part begins."""

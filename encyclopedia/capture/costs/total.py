@@ -36,8 +36,9 @@ def costs_of(full: PreTrainedModel, structure: Structure) -> Costs:
     """
     subject = subject_of(full, structure)
     short = run(subject, SHORT)
-    if any(calls > 1 for calls in short[0].counted.calls.values()) and subject.model is not full:
-        # Blocks that are alike need not be gone through equally often.
+    several = any(calls > 1 for calls in short[0].counted.calls.values()) or _layers(short[-1]) > subject.blocks
+    if several and subject.model is not full:
+        # Blocks that are alike need not be gone through equally often, nor keep equally many layers of the cache.
         subject = whole(full, structure)
         short = run(subject, SHORT)
     per_token, of_context = flops(full, structure, subject, short)
@@ -61,7 +62,7 @@ def measure_cache(
     """The cache's costs, or why there are none; and what a step from it takes that a forward over a text does not."""
     cache = cache_of(short[-1].output)
     if cache is None or not any(layers_of(cache).values()):
-        return None, "a forward with use_cache=True returns no cache", ""
+        return None, "a forward with use_cache=True returns no cache object", ""
     try:
         found = laws(short[-2:], _long(subject, cache))
         costs = cache_costs(structure, subject, found)
@@ -70,6 +71,11 @@ def measure_cache(
     if costs is None:
         return None, "the cache that a forward returns stays empty", ""
     return costs, None, left_out_of_context(structure, costs, found)
+
+
+def _layers(ran: Ran) -> int:
+    cache = cache_of(ran.output)
+    return 0 if cache is None else len(layers_of(cache))
 
 
 def _long(subject: Subject, cache: object) -> list[Ran]:
