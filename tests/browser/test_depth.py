@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +20,10 @@ from tests.browser.conftest import SUB_PATH
 LIBRARY = "plotly.min.js"
 PARAMETERS, SIZES = (f'[data-region=depth] [data-depth-chart="{name}"]' for name in ("parameters", "sizes"))
 LEFT, RIGHT = 50, 8
+
+
+#: Bytes of the heaviest page of a family, as a server sends it.
+HEAVIEST = 120_000
 
 
 def library_requests(opened: Any) -> list[str]:
@@ -278,3 +284,8 @@ def test_the_section_is_laid_out_and_axe_finds_nothing(open_family: Callable, fa
     results = Axe().run(opened.page, context="#depth")
     assert results.violations_count == 0, results.generate_report()
     assert opened.errors == []
+
+
+def test_the_page_with_all_its_checkpoints_stays_light(site: Path) -> None:
+    page = (site / "families" / "laguna" / "index.html").read_bytes()
+    assert len(gzip.compress(page)) <= HEAVIEST

@@ -25,7 +25,7 @@ class Depth {
     this.arriving = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) if (isIntersecting) this.draw(target);
     }, { rootMargin: "160px" });
-    this.sizes = new ResizeObserver((entries) => {
+    this.resizing = new ResizeObserver((entries) => {
       for (const { target } of entries) {
         const drawn = this.drawn.get(target);
         if (drawn && drawn.width !== target.clientWidth) this.draw(target);
@@ -47,7 +47,7 @@ class Depth {
   /** Takes up the charts of the checkpoint that is shown. */
   enter() {
     this.arriving.disconnect();
-    this.sizes.disconnect();
+    this.resizing.disconnect();
     const region = this.article.querySelector("[data-region=depth]");
     this.charts = [...region.querySelectorAll("[data-depth-chart]")];
     if (!this.charts.length) return;
@@ -61,7 +61,7 @@ class Depth {
       // A chart that was drawn before it was put aside may have missed a change of colours or of width.
       if (this.drawn.has(chart)) this.draw(chart);
       this.arriving.observe(chart);
-      this.sizes.observe(chart);
+      this.resizing.observe(chart);
     }
   }
 
