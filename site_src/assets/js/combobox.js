@@ -12,15 +12,19 @@ export class Combobox {
     this.input = root.querySelector("[role=combobox]");
     this.list = root.querySelector("[role=listbox]");
     this.status = root.querySelector("[role=status]");
-    this.input.addEventListener("click", () => this.open());
+    this.input.addEventListener("click", () => {
+      if (!this.list.hidden) return;
+      this.input.select();
+      this.open();
+    });
     this.input.addEventListener("focus", () => this.input.select());
     this.input.addEventListener("input", () => this.open(this.input.value));
     this.input.addEventListener("keydown", (event) => this.onKey(event));
     this.input.addEventListener("blur", () => this.close());
     // A press must not take the focus from the field, or the list is gone before the choice is made.
     this.list.addEventListener("mousedown", (event) => event.preventDefault());
-    this.list.addEventListener("click", (event) => this.choose(event.target.closest("[role=option]")));
-    this.list.addEventListener("pointermove", (event) => this.activate(event.target.closest("[role=option]"), false));
+    this.list.addEventListener("click", (event) => this.choose(event.target.closest("[data-id]")));
+    this.list.addEventListener("pointermove", (event) => this.activate(event.target.closest("[data-id]"), false));
   }
 
   /** Shows `id` as the chosen one without telling anybody. */
@@ -45,7 +49,7 @@ export class Combobox {
       }, id, make("span", {}, note))));
       return [box];
     }));
-    if (!found) this.list.replaceChildren(make("p", {}, "No checkpoint fits."));
+    if (!found) this.list.append(make("div", { "role": "option", "aria-disabled": "true" }, "No checkpoint fits."));
     this.status.textContent = found === 1 ? "1 checkpoint" : `${found || "No"} checkpoints`;
     this.list.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
@@ -62,7 +66,7 @@ export class Combobox {
   }
 
   get options() {
-    return [...this.list.querySelectorAll("[role=option]")];
+    return [...this.list.querySelectorAll("[data-id]")];
   }
 
   activate(option, scroll = true) {
