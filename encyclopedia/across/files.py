@@ -24,12 +24,13 @@ from encyclopedia.facts import SCHEMA, FamilyFacts
 from encyclopedia.vocabulary import VOCABULARY
 
 #: Gives files as their paths under the site's source folder and their texts, from all families and the templates.
+#: A page is the index of its own folder, so that a relative link means the same in its file and at its address.
 Writer = Callable[[Sequence[FamilyFacts], Path], Iterator[tuple[str, str]]]
 
 
 def _index(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     yield "index.md", render_index(families, templates)
-    yield "checks.md", render_site_checks(families, templates)
+    yield "checks/index.md", render_site_checks(families, templates)
 
 
 def _index_of(families: Sequence[FamilyFacts]) -> dict[str, Any]:
@@ -46,24 +47,24 @@ def _values(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[
     found = survey(families)
     yield "values/index.md", render_matrix(found, templates)
     for value in VOCABULARY:
-        yield f"values/{place_of(key_of(value))}.md", render_value(value, found, templates)
+        yield f"values/{place_of(key_of(value))}/index.md", render_value(value, found, templates)
 
 
 def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     if families:
-        yield "machines.md", render_machines(families, _index_of(families), templates)
+        yield "machines/index.md", render_machines(families, _index_of(families), templates)
     yield "llms.txt", llms_text(families)
 
 
 def _models(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     table = model_table(families)
-    yield "models.md", render_models(table, templates)
+    yield "models/index.md", render_models(table, templates)
     yield "data/models.json", table_json(table)
     yield "data/models.csv", table_csv(table)
 
 
 def _compare(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
-    yield "compare.md", render_compare(families, templates)
+    yield "compare/index.md", render_compare(families, templates)
 
 
 def _lens(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from encyclopedia.page.code import VALUE_ROLES
 from encyclopedia.vocabulary import VOCABULARY
 
 #: The page's path under the site's source folder, and how it gets from there to the root.
-PATH, ROOT = "names/transformer-lens.md", "../../"
+PATH, ROOT = "names/transformer-lens/index.md", "../../"
 
 SCORES, PATTERN = "attention_scores", "attention_probabilities"
 

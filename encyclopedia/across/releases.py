@@ -76,6 +76,6 @@ def write_releases(families: Sequence[FamilyFacts], templates: Path) -> Iterator
     shown = [family.model_type for family in families]
     views = [release_view(difference, shown) for difference in read_records()]
     if views:
-        yield "releases.md", render_page(
+        yield "releases/index.md", render_page(
             "releases", templates, title="Releases", styles=["checks.css", "releases.css"], releases=views,
             description="What each release of transformers changed in the families shown here.")

@@ -23,15 +23,14 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
     built this time stay; those of ``failed`` families go, because a page that did not pass its checks is not shown.
     """
     for name in failed:
-        for path in (_page(project, name), _data(project, name)):
-            path.unlink(missing_ok=True)
-        for folder in (_checks(project, name).parent, project.source / "source" / name):
+        _data(project, name).unlink(missing_ok=True)
+        for folder in (_page(project, name).parent, project.source / "source" / name):
             shutil.rmtree(folder, ignore_errors=True)
     for family in families:
         notes = project.notes_of(family.model_type)
         text = notes.read_text(encoding="utf-8") if notes is not None else ""
         _copy_sources(project, family)
-        write_text(project.source / "families" / family.model_type / NAME, family_markdown(family, text))
+        write_text(_page(project, family.model_type).with_name(NAME), family_markdown(family, text))
         write_text(_page(project, family.model_type), render_family(family, text, project.templates))
         if family.failure is None:
             write_text(_checks(project, family.model_type), render_checks(family, text, project.templates))
@@ -47,11 +46,11 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
 
 
 def _page(project: Project, model_type: str) -> Path:
-    return project.source / "families" / f"{model_type}.md"
+    return project.source / "families" / model_type / "index.md"
 
 
 def _checks(project: Project, model_type: str) -> Path:
-    return project.source / "families" / model_type / "checks.md"
+    return project.source / "families" / model_type / "checks" / "index.md"
 
 
 def _data(project: Project, model_type: str) -> Path:

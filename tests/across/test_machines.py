@@ -119,4 +119,4 @@ def test_the_page_shows_the_example_and_every_key() -> None:
 def test_without_a_family_there_is_nothing_to_document() -> None:
     with pytest.raises(ValueError, match="build one first"):
         machines_view([], {})
-    assert "machines.md" not in dict(site_files([], TEMPLATES))
+    assert "machines/index.md" not in dict(site_files([], TEMPLATES))

@@ -96,7 +96,8 @@ def test_the_matrix_is_a_table_of_equal_rows_with_heads() -> None:
         assert f'<a href="{entry.host}.{entry.name}/">{entry.name}</a>' in matrix
 
 
-@pytest.mark.parametrize("place", ["values/index.md", "values/self_attn.attention_scores.md", "machines.md"])
+@pytest.mark.parametrize(
+    "place", ["values/index.md", "values/self_attn.attention_scores/index.md", "machines/index.md"])
 def test_search_leaves_out_the_whole_of_what_it_is_told_to(place: str) -> None:
     found = Unsearched(dict(site_files([family()], TEMPLATES))[place])
     assert found.left_out > 1

@@ -125,11 +125,11 @@ def test_a_family_that_fails_now_loses_its_checks_and_keeps_a_page(tmp_path: Pat
     (tmp_path / "templates").symlink_to(TEMPLATES)
     project = Project(tmp_path)
     write_pages(project, [family()], [])
-    checks = project.source / "families" / "tiny" / "checks.md"
+    checks = project.source / "families" / "tiny" / "checks" / "index.md"
     assert checks.is_file()
     write_pages(project, [failed()], [])
     assert not checks.exists()
-    assert "What failed" in (project.source / "families" / "tiny.md").read_text(encoding="utf-8")
+    assert "What failed" in (project.source / "families" / "tiny" / "index.md").read_text(encoding="utf-8")
     index = json.loads((project.source / "data" / "index.json").read_text(encoding="utf-8"))
     assert [entry["state"] for entry in index["families"]] == ["failed"]
-    assert "not verified" in (project.source / "checks.md").read_text(encoding="utf-8")
+    assert "not verified" in (project.source / "checks" / "index.md").read_text(encoding="utf-8")

@@ -70,7 +70,7 @@ def test_a_forced_build_of_one_family_captures_it_again(run: Run, project: Path)
     result = run("pages", "doge", "--force", "--jobs", "1")
     assert result.returncode == 0, result.stderr
     assert re.search(r"capturing \d+/\d+: SmallDoge/Doge-260M", result.stderr)
-    assert not (project / "site_src" / "families" / "laguna.md").exists()
+    assert not (project / "site_src" / "families" / "laguna").exists()
     data = json.loads((project / "site_src" / "data" / "doge.json").read_text())
     assert data["schema"] == 1
 

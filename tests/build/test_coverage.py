@@ -36,7 +36,7 @@ def test_few_families_are_without_a_verified_page_and_each_says_why(index: list[
         failure = json.loads((DATA / f"{model_type}.json").read_text(encoding="utf-8"))["failure"]
         assert failure["step"] in ("config", "structure", "run", "check")
         assert len(failure["reason"]) > 20
-        assert (ROOT / "site_src" / "families" / f"{model_type}.md").is_file()
+        assert (ROOT / "site_src" / "families" / model_type / "index.md").is_file()
 
 
 def test_an_annotated_family_is_verified(index: list[dict[str, Any]]) -> None:

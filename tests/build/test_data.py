@@ -70,10 +70,10 @@ def test_what_failed_says_the_step_and_the_reason_and_shows_nothing(data: dict[s
     checkpoint, = family["checkpoints"]
     assert checkpoint["failure"] == family["failure"]
     assert not checkpoint["available"]
-    page = (template / "site_src" / "families" / f"{FAILING}.md").read_text()
+    page = (template / "site_src" / "families" / FAILING / "index.md").read_text()
     assert family["failure"]["reason"][:40] in page
-    assert not (template / "site_src" / "families" / FAILING / "checks.md").exists()
-    assert (template / "site_src" / "families" / DERIVED / "checks.md").exists()
+    assert not (template / "site_src" / "families" / FAILING / "checks").exists()
+    assert (template / "site_src" / "families" / DERIVED / "checks" / "index.md").exists()
 
 
 def test_a_family_without_a_recorded_checkpoint_shows_its_class_defaults(data: dict[str, Any]) -> None:

@@ -236,7 +236,7 @@ def test_what_facts_say_is_escaped():
 def test_the_page_is_written_beside_the_familys_and_goes_with_it(tmp_path: Path):
     (tmp_path / "templates").symlink_to(TEMPLATES)
     project = Project(tmp_path)
-    page = project.source / "families" / "tiny" / "checks.md"
+    page = project.source / "families" / "tiny" / "checks" / "index.md"
     write_pages(project, [family(quirks=[])], [])
     assert 'title: "Tiny: checks"' in page.read_text(encoding="utf-8")
     assert "23 claims checked" in (project.source / "index.md").read_text(encoding="utf-8")
