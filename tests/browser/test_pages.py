@@ -175,10 +175,10 @@ def test_the_navigation_leads_to_the_overview_and_the_checks(open_page: Callable
     opened = open_page("")
     page = opened.page
     tabs = page.locator(".md-tabs__link")
-    assert [text.strip() for text in tabs.all_inner_texts()] == ["Overview", "Models", "Checks"]
+    assert [text.strip() for text in tabs.all_inner_texts()] == ["Overview", "Models", "Values", "Compare", "Checks", "Data"]
     for family in (*FAMILIES, *SORTS, FAILING):
         expect(page.locator(f'.index-families a[href="families/{family}/"]')).to_have_count(1)
-    tabs.nth(2).click()
+    tabs.get_by_text("Checks").click()
     expect(page.locator("h1")).to_contain_text("What was checked")
     page.locator('[id="doge"] a').click()
     expect(page.locator("h1")).to_contain_text("Doge")

@@ -91,7 +91,7 @@ def check_checkpoint(checkpoint: dict[str, Any]) -> None:
         return
     assert checkpoint["failure"] is None
     assert {"num_layers", "hidden_size", "vocab_size"} <= set(checkpoint["sizes"]) <= SIZES
-    assert set(checkpoint["parameters"]) == {"total", "active"}
+    assert set(checkpoint["parameters"]) == {"total", "active", "outside"}
     blocks = [block for kind in checkpoint["kinds"] for block in kind["blocks"]]
     assert sorted(blocks) == list(range(checkpoint["sizes"]["num_layers"]))
     for kind in checkpoint["kinds"]:
