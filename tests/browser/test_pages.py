@@ -15,6 +15,8 @@ from playwright.sync_api import expect
 from tests.browser.conftest import FAILING, FAMILIES, SORTS
 
 #: Parts that a block of each sort has, and parts that it has not got.
+TABS = ["Overview", "Models", "Values", "Compare", "Checks", "Data"]
+
 PARTS = {
     "cohere": (("norm.input_layernorm", "contribution.self_attn", "contribution.mlp"), ("stream.mid",)),
     "gemma2": (("norm.input_layernorm", "norm.post_attention_layernorm", "norm.pre_feedforward_layernorm",
@@ -175,7 +177,7 @@ def test_the_navigation_leads_to_the_overview_and_the_checks(open_page: Callable
     opened = open_page("")
     page = opened.page
     tabs = page.locator(".md-tabs__link")
-    assert [text.strip() for text in tabs.all_inner_texts()] == ["Overview", "Models", "Values", "Compare", "Checks", "Data"]
+    assert [text.strip() for text in tabs.all_inner_texts()] == TABS
     for family in (*FAMILIES, *SORTS, FAILING):
         expect(page.locator(f'.index-families a[href="families/{family}/"]')).to_have_count(1)
     tabs.get_by_text("Checks").click()
