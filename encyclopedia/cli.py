@@ -18,7 +18,7 @@ from encyclopedia.build.facts import NoFacts, StoredFacts, read_facts, write_fac
 from encyclopedia.build.families import Outcome, UnknownFamily, choose_families, family_facts
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import NoProject, Project, find_project
-from encyclopedia.build.site import SiteFailed, build_site
+from encyclopedia.build.site import Engine, SiteFailed, build_site
 from encyclopedia.checkpoints import BrokenConfig, families_recorded, read_family
 from encyclopedia.coverage import all_families
 from encyclopedia.diff import NothingToCompare, compare_families, lines_of, write_record
@@ -45,12 +45,17 @@ _WORKERS = max(1, min(4, os.cpu_count() or 1))
 
 
 @app.command()
-def build(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False) -> None:
+def build(
+    families: Families = None,
+    jobs: Jobs = _WORKERS,
+    force: Force = False,
+    engine: Annotated[Engine, typer.Option(help="What makes the site from the pages.")] = Engine.MKDOCS,
+) -> None:
     """Capture the facts, write the pages and build the site into site/."""
     project = _project()
     outcome = _write(project, families, jobs, force)
     try:
-        build_site(project)
+        build_site(project, engine)
     except SiteFailed as error:
         _stop(str(error))
     out.print(f"site: {project.site}", highlight=False, soft_wrap=True)

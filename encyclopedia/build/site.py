@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 
 from encyclopedia.build.files import restore_folder, swap_folder
@@ -16,31 +19,46 @@ from encyclopedia.build.project import Project
 PAGES_WRITTEN = "ENCYCLOPEDIA_PAGES_WRITTEN"
 
 
+class Engine(StrEnum):
+    """What makes the site from the written pages; both read the same ``mkdocs.yml``."""
+
+    MKDOCS = "mkdocs"
+    ZENSICAL = "zensical"
+
+
 class SiteFailed(Exception):
-    """The site engine did not finish."""
+    """The site engine is not installed or did not finish."""
 
 
-def build_site(project: Project) -> None:
+def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
     """Build ``project.site``; until the new one is whole the old one stays.
 
     Raises:
-        SiteFailed: with the engine's last line.
+        SiteFailed: with the package to install where the engine is missing, else with the engine's last line.
     """
+    if find_spec(engine) is None:
+        raise SiteFailed(f"{engine}: not installed here, so it cannot build the site; pip install {engine}")
     restore_folder(project.site)
     for left_over in project.root.glob(f"{project.site.name}.new-*"):
-        shutil.rmtree(left_over, ignore_errors=True)
+        if left_over.is_dir():
+            shutil.rmtree(left_over, ignore_errors=True)
+        else:
+            left_over.unlink(missing_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f"{project.site.name}.new-", dir=project.root))
     new.chmod(0o755)
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(project.root / "mkdocs.yml"),
-               "--site-dir", str(new)]
+    # Zensical takes the folder of the site from its config alone, and paths in that from the config's own folder.
+    config = new.with_suffix(f"{new.suffix}.yml")
     environment = {**os.environ, **_build_time(project), PAGES_WRITTEN: "1", "NO_MKDOCS_2_WARNING": "1"}
     try:
+        config.write_text(json.dumps({"INHERIT": "mkdocs.yml", "site_dir": new.name}), encoding="utf-8")
+        command = [sys.executable, "-m", engine, "build", "--strict", "--config-file", str(config)]
         result = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, check=False)
         if result.returncode:
             lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-            raise SiteFailed(f"mkdocs build: {lines[-1].strip() if lines else f'exit code {result.returncode}'}")
+            raise SiteFailed(f"{engine} build: {lines[-1].strip() if lines else f'exit code {result.returncode}'}")
         swap_folder(new, project.site)
     finally:
+        config.unlink(missing_ok=True)
         shutil.rmtree(new, ignore_errors=True)
 
 
