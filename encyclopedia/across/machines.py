@@ -105,8 +105,12 @@ INDEX: Mapping[str, str] = {
     "families[].annotated": "whether people wrote a module and notes for it",
     "families[].quirks": "slugs of what departs from a plain block",
     "families[].mixers": "what its blocks mix tokens with: softmax, recurrent, both, none or unknown",
+    "families[].group": "by how its reference checkpoint mixes tokens, the slug of its group on the front page",
+    "families[].mlps": "sorts of MLP in its blocks",
+    "families[].architectures": "classes that its checkpoints' configs name",
     "families[].checkpoints": "ids of its checkpoints",
     "families[].parameters": "fewest and most parameters of the checkpoints shown, in all and those a token uses",
+    "families[].values": "standard values that its checkpoints serve",
     "families[].counts": "what was checked, over the checkpoints shown; the keys are those of the page of checks",
     "families[].versions": "what its facts were captured with",
 }
