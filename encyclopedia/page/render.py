@@ -23,8 +23,7 @@ from encyclopedia.page.notes import render_notes
 
 #: What a family's page loads, in the order of its sections; one that failed loads the sheets of what it shows.
 SCRIPTS = ("family.js", "printout.js", "depth.js", "costs.js")
-STYLES = ("hero.css", "block.css", "diagram.css", "card.css", "names.css", "api.css", "printout.css", "notes.css",
-          "code.css", "depth.css", "costs.css")
+STYLES = ("hero.css", "block.css", "diagram.css", "card.css", "api.css", "notes.css", "depth.css", "costs.css")
 FAILED_STYLES = ("hero.css", "api.css", "notes.css", "failed.css")
 
 #: How much a find on a page with notes by people counts beside one on a page that is all derived.

@@ -84,7 +84,8 @@ def test_the_diagram_is_a_list_of_buttons_in_forward_order(open_family: Callable
     assert diagram.get_attribute("role") == "list"
     nodes = diagram.evaluate("""list => [...list.querySelectorAll("[role=listitem]")].map((item) => {
         const parts = [...item.querySelectorAll("[data-node]")];
-        return [parts.length, parts[0].getAttribute("role"), parts[0].getAttribute("aria-label"), parts[0].dataset.node];
+        const [part] = parts;
+        return [parts.length, part.getAttribute("role"), part.getAttribute("aria-label"), part.dataset.node];
     })""")
     assert all((count, role) == (1, "button") and name for count, role, name, _ in nodes)
     names = [node for *_, node in nodes]
@@ -127,10 +128,16 @@ def test_nothing_moves_for_readers_who_want_no_motion(open_family: Callable[...,
         window.asked = [];
         for (const [owner, name] of [[Element.prototype, "scrollIntoView"], [window, "scrollBy"]]) {
             const own = owner[name];
-            owner[name] = function (how) { window.asked.push(how.behavior); return own.call(this, how); };
+            owner[name] = function (how) {
+                window.asked.push(how.behavior);
+                return own.call(this, how);
+            };
         }
         const animate = Element.prototype.animate;
-        Element.prototype.animate = function (frames, how) { window.asked.push(how.duration ? "smooth" : "auto"); return animate.call(this, frames, how); };
+        Element.prototype.animate = function (frames, how) {
+            window.asked.push(how.duration ? "smooth" : "auto");
+            return animate.call(this, frames, how);
+        };
     }""")
     page.get_by_role("slider", name="Block", exact=True).press("ArrowRight")
     page.locator(f'[data-node="{PIN}"]:visible').tap()
