@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: serve build test bench bench-table clean
+.PHONY: serve build test bench bench-table bench-pages clean
 
 serve: $(VENV)/.installed
 	$(BIN)/encyclopedia serve
@@ -21,6 +21,9 @@ bench: $(VENV)/.installed
 
 bench-table: $(VENV)/.installed
 	$(BIN)/python scripts/bench_table.py
+
+bench-pages: $(VENV)/.installed
+	$(BIN)/python scripts/bench_pages.py
 
 clean:
 	rm -rf $(VENV) site site.* .cache

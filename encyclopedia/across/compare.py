@@ -59,7 +59,8 @@ def compare_view(families: Sequence[FamilyFacts]) -> CompareView:
 def render_compare(families: Sequence[FamilyFacts], templates: Path) -> str:
     """The page; its script reads everything else from the data and the pages of the two families."""
     return render_page(
-        "compare", templates, title="Compare", hue=MARK_HUE, scripts=["compare.js"], styles=["compare.css"],
+        "compare", templates, title="Compare", hue=MARK_HUE, scripts=["compare.js"],
+        styles=["block.css", "diagram.css", "card.css", "compare.css"],
         description="Two checkpoints side by side: their blocks, their values and where those are read, their configs.",
         compare=compare_view(families))
 

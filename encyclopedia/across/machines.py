@@ -178,7 +178,7 @@ def machines_view(families: Sequence[FamilyFacts], index: Mapping[str, Any]) -> 
 
 def render_machines(families: Sequence[FamilyFacts], index: Mapping[str, Any], templates: Path) -> str:
     """The page about the data; ``index`` is what ``data/index.json`` holds."""
-    return render_page("machines", templates, title="Data for programs", styles=["values-across.css"],
+    return render_page("machines", templates, title="Data for programs", styles=["checks.css", "values-across.css"],
                        description="The facts as JSON with a schema, and every page as Markdown.",
                        view=machines_view(families, index))
 

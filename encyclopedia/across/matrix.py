@@ -117,7 +117,7 @@ def matrix_view(found: Survey) -> MatrixView:
 def render_matrix(found: Survey, templates: Path) -> str:
     """The index of values."""
     return render_page(
-        "values", templates, title="Values", scripts=["matrix.js"], styles=["values-across.css"],
+        "values", templates, title="Values", scripts=["matrix.js"], styles=["checks.css", "values-across.css"],
         description="Every standard value of a language model's internals, and which families have it.",
         view=matrix_view(found), legend=LEGEND, words=_WORDS)
 

@@ -203,7 +203,7 @@ def render_value(value: Value, found: Survey, templates: Path) -> str:
     """The page of ``value``."""
     view = value_view(value, found)
     return render_page("value", templates, title=view.title, description=f"{value.description}.",
-                       styles=["values-across.css"], view=view, states=State)
+                       styles=["checks.css", "values-across.css"], view=view, states=State)
 
 
 def layouts_of(value: Value, found: Survey) -> tuple[LayoutLine, ...]:

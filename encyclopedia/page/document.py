@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
+
+_MODULES = Path(__file__).resolve().parents[2] / "site_src" / "assets" / "js"
+_IMPORT = re.compile(r'^(?:import|\} from|import .* from) "\./([^"]+)"', re.MULTILINE)
 
 
 def document(
@@ -22,7 +27,21 @@ def document(
     """
     front_matter = {"title": title, "description": description, "template": "family.html",
                     "hide": ["navigation", "toc"], "scripts": list(scripts), "styles": list(styles),
+                    "modules": imported(scripts),
                     "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)
     return f"---\n{head}\n---\n\n{html.strip()}\n"
+
+
+def imported(scripts: Sequence[str]) -> list[str]:
+    """The modules that ``scripts`` import, directly or not, so that a page can ask for all of them at once.
+
+    Raises:
+        FileNotFoundError: for a script or an import that is not under ``site_src/assets/js``.
+    """
+    found = list(scripts)
+    for name in found:
+        found += dict.fromkeys(other for other in _IMPORT.findall((_MODULES / name).read_text(encoding="utf-8"))
+                               if other not in found)
+    return found[len(scripts):]

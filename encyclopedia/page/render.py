@@ -21,6 +21,11 @@ from encyclopedia.page.module import module_view
 from encyclopedia.page.names import names_table
 from encyclopedia.page.notes import render_notes
 
+#: What a family's page loads, in the order of its sections; one that failed loads the sheets of what it shows.
+SCRIPTS = ("family.js", "printout.js", "depth.js", "costs.js")
+STYLES = ("hero.css", "block.css", "diagram.css", "card.css", "api.css", "notes.css", "depth.css", "costs.css")
+FAILED_STYLES = ("hero.css", "api.css", "notes.css", "failed.css")
+
 #: How much a find on a page with notes by people counts beside one on a page that is all derived.
 ANNOTATED_BOOST = 1.5
 
@@ -38,7 +43,7 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
     if family.failure is not None:
         html = environment(templates).get_template("page/failed.html.jinja").render(
             family=family, stylesheet=colours, hero=hero_view(family), failed=failed_view(family))
-        return document(html, title=title, description=subtitle)
+        return document(html, title=title, description=subtitle, styles=FAILED_STYLES)
     reference = next(checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
     others = [checkpoint for checkpoint in family.checkpoints
               if checkpoint.available and checkpoint.id != family.reference]
@@ -54,7 +59,7 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         names=names_table(family),
     )
     return document(html, title=title, description=subtitle, boost=ANNOTATED_BOOST if family.annotated else None,
-                    scripts=["depth.js", "costs.js"], styles=["depth.css", "costs.css"])
+                    scripts=SCRIPTS, styles=STYLES)
 
 
 def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:
@@ -66,4 +71,4 @@ def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:
         checks=checks_view(family, notes, render_notes(notes, family).headings, f"../../../source/{family.model_type}"),
     )
     return document(html, title=f"{title}: checks",
-                    description=f"Every claim about {title} and how exactly it held in a run.")
+                    description=f"Every claim about {title} and how exactly it held in a run.", styles=["checks.css"])

@@ -158,4 +158,8 @@ function partsOf(root, regions) {
 }
 
 const article = document.querySelector("article.family");
-if (article) new Page(article);
+if (article) {
+  new Page(article);
+  // From here on the slider moves and a part answers.
+  performance.mark("family:usable");
+}

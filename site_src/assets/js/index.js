@@ -5,7 +5,7 @@ import { Finder, marked } from "./matching.js";
 import { Query } from "./query.js";
 
 const DEFAULTS = { q: "", quirk: [], value: [], mixer: "", mlp: "", group: "", min: "", max: "", annotated: "" };
-const WIDE = matchMedia("(min-width: 761px)");
+const WIDE = matchMedia("(min-width: 47.5625em)");
 
 class Index {
   constructor(root) {

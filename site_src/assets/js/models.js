@@ -158,7 +158,7 @@ class Models {
   }
 
   get shown() {
-    const narrow = matchMedia("(max-width: 760px)").matches;
+    const narrow = matchMedia("(max-width: 47.5em)").matches;
     const usual = (column) => column.shown === "always" || (column.shown === "wide" && !narrow);
     const { columns } = this.query;
     return this.columns.filter((column, place) => !place || (columns ? columns.includes(column.key) : usual(column)));

@@ -1,0 +1,207 @@
+"""Every kind of page for readers with a keyboard, a screen reader, large text, high contrast or no wish for motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import FAILING, Opened
+
+PIN = "value.self_attn.attention_scores"
+PAIR = "compare/#a=HuggingFaceTB/SmolLM2-135M-Instruct&b=CohereLabs/c4ai-command-r-v01"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of page: where one is, and what is done on it before it is looked at."""
+
+    path: str
+    prepare: Callable[[Page], None] = lambda page: None
+
+
+def pinned_with_charts(page: Page) -> None:
+    """A family's page with a part pinned and its charts drawn."""
+    expect(page.locator("[data-card][data-pinned]")).to_have_count(1)
+    for chart in page.locator("[data-region=depth] [data-depth-chart]").all():
+        chart.scroll_into_view_if_needed()
+        expect(chart).to_have_attribute("data-drawn", "")
+
+
+def all_open(page: Page) -> None:
+    page.evaluate("for (const fold of document.querySelectorAll('.page-body details')) fold.open = true")
+
+
+def compared(page: Page) -> None:
+    expect(page.locator(".compare-result .diagram").first).to_be_visible()
+
+
+KINDS = {
+    "index": Kind(""),
+    "models": Kind("models/", lambda page: page.locator('[aria-controls="models-filters"]').click()),
+    "values": Kind("values/"),
+    "value": Kind("values/self_attn.attention_scores/", all_open),
+    "compare": Kind("compare/"),
+    "compared": Kind(PAIR, compared),
+    "data": Kind("machines/", all_open),
+    "names": Kind("names/transformer-lens/", all_open),
+    "checks": Kind("checks/"),
+    "family": Kind(f"families/laguna/#block=1&pin={PIN}", pinned_with_charts),
+    "recurrent": Kind("families/mamba2/#pin=value.linear_attn.attention_values", pinned_with_charts),
+    "family-checks": Kind("families/laguna/checks/", all_open),
+    "failed": Kind(f"families/{FAILING}/", all_open),
+    "missing": Kind("404.html"),
+}
+
+
+def opened_as(open_page: Callable[..., Opened], kind: str, **how: Any) -> Page:
+    opened = open_page(KINDS[kind].path, **how)
+    KINDS[kind].prepare(opened.page)
+    return opened.page
+
+
+def sideways(page: Page) -> float:
+    """By how much the page is wider than its window."""
+    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_axe_finds_nothing(open_page: Callable[..., Opened], kind: str, scheme: str, phone: bool) -> None:
+    page = opened_as(open_page, kind, scheme=scheme, phone=phone)
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+    assert sideways(page) <= 0
+
+
+def test_the_diagram_is_a_list_of_buttons_in_forward_order(open_family: Callable[..., Opened]) -> None:
+    diagram = open_family("laguna").page.locator(".diagram:visible")
+    assert diagram.get_attribute("role") == "list"
+    nodes = diagram.evaluate("""list => [...list.querySelectorAll("[role=listitem]")].map((item) => {
+        const parts = [...item.querySelectorAll("[data-node]")];
+        const [part] = parts;
+        return [parts.length, part.getAttribute("role"), part.getAttribute("aria-label"), part.dataset.node];
+    })""")
+    assert all((count, role) == (1, "button") and name for count, role, name, _ in nodes)
+    names = [node for *_, node in nodes]
+    assert len(names) == diagram.locator("[data-node]").count()
+    order = ["stream.input", "value.self_attn.attention_queries", PIN, "value.self_attn.attention_probabilities",
+             "contribution.self_attn", "add.0", "stream.mid", "sublayer.mlp", "contribution.mlp", "add.1",
+             "stream.output"]
+    assert [name for name in names if name in order] == order
+
+
+def test_the_slider_says_block_and_kind(open_family: Callable[..., Opened]) -> None:
+    opened = open_family("laguna")
+    labels = {block: kind["label"] for kind in opened.checkpoint()["kinds"] for block in kind["blocks"]}
+    slider = opened.page.get_by_role("slider", name="Block", exact=True)
+    for key, block in (("Home", 0), ("ArrowRight", 1), ("End", len(labels) - 1)):
+        slider.press(key)
+        expect(slider).to_have_attribute("aria-valuetext", f"block {block}, {labels[block]}")
+
+
+def test_a_card_is_announced_when_it_is_pinned_and_not_when_it_is_pointed_at(
+    open_family: Callable[..., Opened],
+) -> None:
+    opened = open_family("laguna")
+    status = opened.page.get_by_role("status").and_(opened.page.locator("[data-card-status]"))
+    for node in ("value.self_attn.attention_queries", PIN):
+        opened.node(node).hover()
+        expect(opened.page.locator("[data-card-expression]")).to_contain_text(node.rpartition(".")[2])
+        expect(status).to_have_text("")
+    opened.node(PIN).click()
+    expect(status).to_contain_text("attention_scores")
+    expect(status).to_contain_text("pinned")
+    said = status.inner_text()
+    opened.node("value.self_attn.attention_queries").hover()
+    expect(status).to_have_text(said)
+
+
+def test_nothing_moves_for_readers_who_want_no_motion(open_family: Callable[..., Opened]) -> None:
+    page = open_family("laguna", phone=True).page
+    page.evaluate("""() => {
+        window.asked = [];
+        for (const [owner, name] of [[Element.prototype, "scrollIntoView"], [window, "scrollBy"]]) {
+            const own = owner[name];
+            owner[name] = function (how) {
+                window.asked.push(how.behavior);
+                return own.call(this, how);
+            };
+        }
+        const animate = Element.prototype.animate;
+        Element.prototype.animate = function (frames, how) {
+            window.asked.push(how.duration ? "smooth" : "auto");
+            return animate.call(this, frames, how);
+        };
+    }""")
+    page.get_by_role("slider", name="Block", exact=True).press("ArrowRight")
+    page.locator(f'[data-node="{PIN}"]:visible').tap()
+    page.locator("[data-show-in-block]").first.evaluate("button => button.click()")
+    assert page.evaluate("asked.length") >= 2
+    assert "smooth" not in page.evaluate("asked")
+    slow = page.evaluate("""[...document.querySelectorAll("body *")].filter((element) =>
+        ["animationDuration", "transitionDuration"].some((name) => element.matches(".page-body *")
+            && getComputedStyle(element)[name].split(",").some((time) => parseFloat(time) > 0.001)))
+        .map((element) => element.className.baseVal ?? element.className)""")
+    assert slow == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_of_double_size_is_all_there(open_page: Callable[..., Opened], kind: str) -> None:
+    page = open_page(KINDS[kind].path).page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.evaluate("document.documentElement.style.fontSize ="
+                  " `${2 * parseFloat(getComputedStyle(document.documentElement).fontSize)}px`")
+    KINDS[kind].prepare(page)
+    assert sideways(page) <= 0
+    clipped = page.locator(".hero, .hero *, .card, .card *").evaluate_all("""elements => elements.filter((element) =>
+        element.matches(":not(.visually-hidden, .copy, select)") && element.clientWidth
+        && element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).display !== "inline")
+        .map((element) => `${element.className}: ${element.scrollWidth} in ${element.clientWidth}`)""")
+    assert clipped == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_at_double_zoom_does_not_scroll_sideways(browser: Browser, address: str, kind: str) -> None:
+    page = browser.new_page(viewport={"width": 640, "height": 450}, device_scale_factor=2)
+    try:
+        page.goto(f"{address}/{KINDS[kind].path}")
+        KINDS[kind].prepare(page)
+        assert sideways(page) <= 0
+    finally:
+        page.close()
+
+
+def test_with_forced_colors_parts_ticks_and_focus_are_still_told_apart(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900}, forced_colors="active")
+    try:
+        page.goto(f"{address}/{KINDS['family'].path}")
+        pinned_with_charts(page)
+        look = """([selector, ...names]) => {
+            const style = getComputedStyle(document.querySelector(`.diagram-wide ${selector}`));
+            return names.map((name) => style[name]);
+        }"""
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        for line in (".diagram-value > rect", ".diagram-stream-line", ".diagram-edges path"):
+            assert page.evaluate(look, [line, "stroke"]) != [paper], line
+        assert (page.evaluate(look, [".diagram-value:not(.is-shown) > rect", "stroke", "strokeWidth"])
+                != page.evaluate(look, [".is-pinned > rect", "stroke", "strokeWidth"]))
+        ticks = page.locator("[data-ticks] i").evaluate_all(
+            "ticks => ticks.map(tick => [tick.className, getComputedStyle(tick).background])")
+        looks = {name.split()[0]: background for name, background in ticks}
+        assert len(set(looks.values())) == len(looks) > 1
+        page.locator(f'[data-node="{PIN}"]:visible').focus()
+        page.keyboard.press("Shift+Tab")
+        focused = page.evaluate("""() => {
+            const rect = document.activeElement.querySelector("rect, circle");
+            return [getComputedStyle(rect).stroke, getComputedStyle(rect).strokeWidth];
+        }""")
+        assert focused != page.evaluate(look, [".diagram-value:not(.is-shown):not(:focus) > rect", "stroke",
+                                               "strokeWidth"])
+    finally:
+        page.close()
