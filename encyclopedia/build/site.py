@@ -34,7 +34,7 @@ def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
     """Build ``project.site``; until the new one is whole the old one stays.
 
     Raises:
-        SiteFailed: with the package to install where the engine is missing, else with the engine's last line.
+        SiteFailed: with the package to install where the engine is missing, else with what stopped the engine.
     """
     if find_spec(engine) is None:
         raise SiteFailed(f"{engine}: not installed here, so it cannot build the site; pip install {engine}")
@@ -54,12 +54,18 @@ def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
         command = [sys.executable, "-m", engine, "build", "--strict", "--config-file", str(config)]
         result = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, check=False)
         if result.returncode:
-            lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-            raise SiteFailed(f"{engine} build: {lines[-1].strip() if lines else f'exit code {result.returncode}'}")
+            raise SiteFailed(f"{engine} build: {_reason(result)}")
         swap_folder(new, project.site)
     finally:
         config.unlink(missing_ok=True)
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _reason(result: subprocess.CompletedProcess[str]) -> str:
+    """What stopped the engine, on one line: the first warning or error that it gave, else the last thing it said."""
+    lines = [line.strip() for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith(("WARNING", "ERROR", "Warning:", "Error:"))), None)
+    return told or (lines[-1] if lines else f"exit code {result.returncode}")
 
 
 def _build_time(project: Project) -> dict[str, str]:

@@ -111,8 +111,8 @@ def test_two_filters_combine_and_each_can_be_undone(open_page: Callable, index: 
     ("mlp=mixture", lambda entry: "mixture" in entry["mlps"]),
     ("group=failed", lambda entry: not verified(entry)),
     ("annotated=yes", lambda entry: entry["annotated"] and verified(entry)),
-    ("max=10M", lambda entry: entry["parameters"] and entry["parameters"]["min"] <= 10e6),
-    ("min=30B", lambda entry: entry["parameters"] and entry["parameters"]["max"] >= 30e9),
+    ("max=10M", lambda entry: entry["parameters"] and entry["parameters"]["total"][0] <= 10e6),
+    ("min=30B", lambda entry: entry["parameters"] and entry["parameters"]["total"][1] >= 30e9),
 ])
 def test_an_address_filters(open_page: Callable, index: list[dict[str, Any]], hash: str, test: Callable) -> None:
     page = open_page(f"#{hash}").page

@@ -159,6 +159,6 @@ def test_the_page_has_the_tables_of_every_checkpoint() -> None:
     assert '<a href="#ckpt=maker/Tiny-1&amp;block=1" data-depth-go="1">' in shown
     assert others[0].count('class="depth-table"') == 1
     assert "were not counted by block" in others[1]
-    [first, second] = re.findall(r"data-depth-facts data-search-exclude>(.*?)<", page)
+    [first, second] = re.findall(r"data-depth-facts>(.*?)<", page)
     assert json.loads(first)["kinds"][1]["blocks"] == [0, 2]
     assert json.loads(second)["variations"] == []
