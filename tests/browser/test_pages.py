@@ -1,4 +1,4 @@
-"""Whole pages in a real browser: no script, no strangers, no sideways scroll, nothing axe finds."""
+"""Whole pages in a real browser: no script, no strangers, no sideways scroll."""
 
 from __future__ import annotations
 
