@@ -19,8 +19,10 @@ from encyclopedia.across.models import model_table
 from encyclopedia.across.overview import render_site_checks
 from encyclopedia.across.presence import key_of, survey
 from encyclopedia.across.releases import write_releases
+from encyclopedia.across.value_text import value_text
 from encyclopedia.across.values import place_of, render_value
 from encyclopedia.facts import SCHEMA, FamilyFacts
+from encyclopedia.page.markdown import NAME
 from encyclopedia.vocabulary import VOCABULARY
 
 #: Gives files as their paths under the site's source folder and their texts, from all families and the templates.
@@ -47,7 +49,9 @@ def _values(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[
     found = survey(families)
     yield "values/index.md", render_matrix(found, templates)
     for value in VOCABULARY:
-        yield f"values/{place_of(key_of(value))}/index.md", render_value(value, found, templates)
+        place = f"values/{place_of(key_of(value))}"
+        yield f"{place}/index.md", render_value(value, found, templates)
+        yield f"{place}/{NAME}", value_text(value, found)
 
 
 def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

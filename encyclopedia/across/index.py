@@ -24,6 +24,8 @@ WAYS = (
     ("models/", "Models", "every checkpoint in one table"),
     ("values/", "Values", "each standard value across families"),
     ("compare/", "Compare", "two models side by side"),
+    ("names/transformer-lens/", "Names", "what TransformerLens calls them"),
+    ("releases/", "Releases", "what a new transformers changed"),
     ("machines/", "Data", "the facts as JSON, with a schema"),
 )
 

@@ -30,6 +30,9 @@ def _parts(families: Sequence[FamilyFacts]) -> Iterator[str]:
     yield "## About all families"
     yield _list((
         ("Values", "values/", "every standard value and which families have it"),
+        ("Models", "data/models.csv", "a row of sizes per checkpoint, as a table"),
+        ("TransformerLens", "names/transformer-lens/", "what it calls the values, and where the tensors differ"),
+        ("Releases", "releases/", "what releases of transformers changed in each family"),
         ("Data", "machines/", "the facts as JSON, key by key"),
         ("Index", "data/index.json", "all families with their checkpoints and counts"),
         ("Schema", "data/schema.json", "the JSON Schema of a family’s facts"),
@@ -41,7 +44,7 @@ def _parts(families: Sequence[FamilyFacts]) -> Iterator[str]:
                      f"`{family.model_type}`. {subtitle_of(family)}") for family in found)
     for host, expression in HOSTS.items():
         yield f"## Values of {expression}"
-        yield _list((value.name, f"values/{place_of(key_of(value))}/",
+        yield _list((value.name, f"values/{place_of(key_of(value))}/{NAME}",
                      f"{value.layout or 'a plain Python value'}. {value.description}.")
                     for value in VOCABULARY if value.host == host)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, KindFacts, ValueFacts
 from encyclopedia.notes import MeasuredNumber, fill
-from encyclopedia.page.api import ShapeLine, unconfirmed, value_row
+from encyclopedia.page.api import unconfirmed, value_row
 from encyclopedia.page.claims import claims_by_sort
 from encyclopedia.page.derived import orders_of, subtitle_of, title_of
 from encyclopedia.page.elsewhere import VOCABULARIES, names_elsewhere
+from encyclopedia.page.plain import bullets, one_line, shapes, table
 from encyclopedia.page.ranges import blocks
 from encyclopedia.page.wording import counted, error
 from encyclopedia.quirks import QUIRKS
@@ -32,13 +33,13 @@ def _parts(family: FamilyFacts, notes: str) -> Iterator[str]:
     yield f"> {subtitle_of(family)}"
     yield f"`{family.model_type}` in transformers {family.versions.transformers}."
     if family.failure is not None:
-        yield f"Not verified: the {family.failure.step} step failed. {_line(family.failure.reason)}"
+        yield f"Not verified: the {family.failure.step} step failed. {one_line(family.failure.reason)}"
         yield from _checkpoints(family)
         yield from _versions(family)
         return
     if family.quirks:
         yield "## What differs from a plain block"
-        yield _list(f"**{QUIRKS[slug].label}**: {QUIRKS[slug].sentence}" for slug in family.quirks)
+        yield bullets(f"**{QUIRKS[slug].label}**: {QUIRKS[slug].sentence}" for slug in family.quirks)
     yield from _checkpoints(family)
     shown = sorted((checkpoint for checkpoint in family.checkpoints if checkpoint.available),
                    key=lambda checkpoint: checkpoint.id != family.reference)
@@ -51,13 +52,13 @@ def _parts(family: FamilyFacts, notes: str) -> Iterator[str]:
 
 def _checkpoints(family: FamilyFacts) -> Iterator[str]:
     yield "## Checkpoints"
-    yield _list(_about(family, checkpoint) for checkpoint in family.checkpoints)
+    yield bullets(_about(family, checkpoint) for checkpoint in family.checkpoints)
 
 
 def _about(family: FamilyFacts, checkpoint: CheckpointFacts) -> str:
     reference = " (the reference)" if checkpoint.id == family.reference and len(family.checkpoints) > 1 else ""
     if not checkpoint.available:
-        return f"`{checkpoint.id}`{reference}: not shown, {_line(checkpoint.reason or 'no reason is recorded')}"
+        return f"`{checkpoint.id}`{reference}: not shown, {one_line(checkpoint.reason or 'no reason is recorded')}"
     said = " The defaults of the config class; no public checkpoint is recorded." if checkpoint.is_default else ""
     counts = checkpoint.parameters
     if counts is None:
@@ -68,7 +69,7 @@ def _about(family: FamilyFacts, checkpoint: CheckpointFacts) -> str:
 
 def _checkpoint(checkpoint: CheckpointFacts, family: FamilyFacts) -> Iterator[str]:
     yield f"## {checkpoint.id}"
-    yield _table(("size", "number"), ((name, f"{size}") for name, size in checkpoint.sizes.items()))
+    yield table(("size", "number"), ((name, f"{size}") for name, size in checkpoint.sizes.items()))
     yield "### Kinds of blocks"
     for kind in checkpoint.kinds:
         yield from _kind(kind)
@@ -78,23 +79,23 @@ def _checkpoint(checkpoint: CheckpointFacts, family: FamilyFacts) -> Iterator[st
         if host.values:
             yield from _values(host, checkpoint)
         if checkpoint.id == family.reference and host.values:
-            yield _list(_described(value, _names(family, checkpoint, host, value)) for value in host.values)
+            yield bullets(_described(value, _names(family, checkpoint, host, value)) for value in host.values)
         for left in unconfirmed(checkpoint, host.name):
             yield (f"Left out on {left.native}, because no run confirmed them: "
-                   f"{', '.join(f'`{name}`' for name in left.names)} ({_line(left.reason)}).")
+                   f"{', '.join(f'`{name}`' for name in left.names)} ({one_line(left.reason)}).")
 
 
 def _values(host: HostFacts, checkpoint: CheckpointFacts) -> Iterator[str]:
     rows = [value_row(value, host, checkpoint) for value in host.values]
     conditions = list(dict.fromkeys(row.condition for row in rows if row.condition))
     numbers = {condition: f"see {place}" for place, condition in enumerate(conditions, start=1)}
-    yield _table(("value", "layout", "shape", "read at", "condition"), (
+    yield table(("value", "layout", "shape", "read at", "condition"), (
         (f"`{row.name}`", f"{row.layout} [{' '.join(row.dims)}]" if row.layout else "plain Python value",
-         _shapes(row.shapes), f"`{row.location}`",
+         shapes(row.shapes), f"`{row.location}`",
          "; ".join(filter(None, (row.present, numbers.get(row.condition or "")))))
         for row in rows))
     if conditions:
-        yield "\n".join(f"{place}. {_line(condition)}." for place, condition in enumerate(conditions, start=1))
+        yield "\n".join(f"{place}. {one_line(condition)}." for place, condition in enumerate(conditions, start=1))
 
 
 def _kind(kind: KindFacts) -> Iterator[str]:
@@ -105,11 +106,6 @@ def _kind(kind: KindFacts) -> Iterator[str]:
     else:
         off = "exact" if not kind.identity_error else f"largest error {error(kind.identity_error)}"
         yield f"```text\n{kind.identity}\n```\n\nMeasured on a small random model: {off}."
-
-
-def _shapes(lines: Sequence[ShapeLine]) -> str:
-    return "; ".join(f"[{', '.join(map(str, line.sizes))}]" + (f" on {line.blocks}" if line.blocks else "")
-                     for line in lines)
 
 
 def _described(value: ValueFacts, names: str) -> str:
@@ -145,7 +141,7 @@ def _notes(family: FamilyFacts, notes: str) -> Iterator[str]:
     yield text
     if numbers:
         yield "### Measured on real weights"
-        yield _list(f"{number.value} {number.of}, on {number.on}; known from {number.known_from}."
+        yield bullets(f"{number.value} {number.of}, on {number.on}; known from {number.known_from}."
                     for number in numbers)
 
 
@@ -156,23 +152,9 @@ def _checks(family: FamilyFacts, shown: Iterable[CheckpointFacts]) -> Iterator[s
         found = claims_by_sort(family, checkpoint)
         claims = ", ".join(f"{count} about {sort}" for sort, count in found.items() if count)
         lines.append(f"`{checkpoint.id}`: {counted(sum(found.values()), 'claim')} held ({claims}).")
-    yield _list(lines)
+    yield bullets(lines)
 
 
 def _versions(family: FamilyFacts) -> Iterator[str]:
     yield "## Versions"
     yield ", ".join(f"{name} {version}" for name, version in family.versions.model_dump().items()) + "."
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a bar in a cell would end it."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(_line(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
-def _list(entries: Iterable[str]) -> str:
-    return "\n".join(f"- {_line(entry)}" for entry in entries)
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())

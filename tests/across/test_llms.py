@@ -9,12 +9,14 @@ import pytest
 from markdown import Markdown
 
 from encyclopedia.across.llms import llms_text
+from encyclopedia.across.presence import key_of, survey
+from encyclopedia.across.value_text import value_text
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import Project
 from encyclopedia.facts import HookFacts, NativePlace
 from encyclopedia.page.markdown import family_markdown
 from encyclopedia.page.render import render_family
-from encyclopedia.vocabulary import VOCABULARY
+from encyclopedia.vocabulary import HOSTS, VOCABULARY, Value
 from tests.page.small_facts import CONDITION, checkpoint, family
 from tests.page.test_derived import LEFT_OUT, failed
 
@@ -42,7 +44,7 @@ def test_it_has_the_form_that_readers_of_such_files_expect() -> None:
     assert [line for line in lines if line.startswith("# ")] == lines[:1]
     entries = [line for line in lines if line.startswith("- ")]
     assert all(re.fullmatch(r"- \[[^\]]+\]\([^)]+\): \S.*", line) for line in entries)
-    assert len(entries) == 5 + 1 + len(VOCABULARY)
+    assert len(entries) == 8 + 1 + len(VOCABULARY)
 
 
 def test_the_text_of_a_family_that_is_not_built_any_more_goes(tmp_path: Path) -> None:
@@ -124,3 +126,18 @@ def test_a_family_without_notes_has_its_blocks_in_steps() -> None:
     text = family_markdown(family(annotated=False), "")
     assert "## Notes" in text
     assert "1. `self_attn`" in text
+
+
+@pytest.mark.parametrize("value", VOCABULARY, ids=lambda value: f"{value.host}.{value.name}")
+def test_a_values_text_says_what_its_page_says(value: Value) -> None:
+    found = survey([family(), failed(model_type="broken")])
+    text = value_text(value, found)
+    assert text.startswith(f"# {HOSTS[value.host]}.{value.name}\n\n> {value.description}")
+    there = found.families[0].presences[key_of(value)].row
+    assert f"{int(there is not None)} of 1 verified families have it" in text
+    assert "`tiny`" in text
+    if there is not None:
+        assert f"| `tiny` | `maker/Tiny-1` | `{there.location}` |" in text
+        assert all(f"[{', '.join(map(str, shape.sizes))}]" in text for shape in there.shapes)
+    Markdown().convert(text)
+    assert text.count("```") % 2 == 0
