@@ -20,7 +20,7 @@ from transformers import CONFIG_MAPPING
 from transformers.models.auto import modeling_auto
 
 from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint, check_config
-from encyclopedia.checkpoints.limits import TooMuch, check_amounts, check_depth, named
+from encyclopedia.checkpoints.limits import TooMuch, check_amounts, check_depth, entries, named
 from encyclopedia.coverage import all_families
 
 #: Bytes of a config that are read; the longest on the hub are under a tenth of it.
@@ -28,6 +28,9 @@ LARGEST_FILE = 4_000_000
 
 #: Characters of a message.
 LONGEST_LINE = 600
+
+_PRECISIONS = ("float32", "float16", "bfloat16")
+_USUAL_PRECISION = "bfloat16"
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
@@ -156,6 +159,7 @@ def config_from(content: bytes, identifier: str, source: str) -> LocalConfig:
     config, part_of = _text_part(config, source)
     model_type = config["model_type"]
     kept, ignored = _kept(config, model_type)
+    _state_precision(kept, ignored)
     kept["architectures"] = [modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[model_type]]
     try:
         record = RecordedCheckpoint(
@@ -219,6 +223,18 @@ def _text_part(config: dict[str, Any], source: str) -> tuple[dict[str, Any], str
 def _known(model_type: str) -> bool:
     return (model_type in all_families() and model_type in CONFIG_MAPPING
             and model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+
+
+def _state_precision(config: dict[str, Any], ignored: set[str]) -> None:
+    """Make the config say one precision that its model runs in without weights."""
+    stated = {key: config.pop(key) for key in ("dtype", "torch_dtype") if key in config}
+    found = stated.get("dtype") or stated.get("torch_dtype")
+    # Where nothing is stated, what such models are released in; torch multiplies grouped experts in no other.
+    mixture = any("expert" in key for key, _ in entries(config))
+    runs = isinstance(found, str) and found in _PRECISIONS and not (mixture and found != _USUAL_PRECISION)
+    config["dtype"] = found if runs else _USUAL_PRECISION
+    if stated and not runs:
+        ignored.update(stated)
 
 
 def _kept(config: Mapping[str, Any], model_type: str) -> tuple[dict[str, Any], set[str]]:
