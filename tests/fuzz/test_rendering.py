@@ -30,9 +30,9 @@ ROOT = Path(__file__).parents[2]
 PROJECT = Project(ROOT)
 NOTES = (PROJECT.notes / "_derived.md").read_text(encoding="utf-8")
 
-#: Facts that are free text: from a config, from a class, or written by people.
+#: Facts that are free text: from a config or from a class. A docstring is Markdown of the project's own.
 FREE = frozenset((
-    "title", "subtitle", "docstring", "config_source", "reason", "architecture", "label", "attention_type", "class_name",
+    "title", "subtitle", "config_source", "reason", "architecture", "label", "attention_type", "class_name",
     "description", "where", "condition", "text", "classes", "printout", "native", "serves", "config", "dtype", "location",
     "config_known_from", "path", "layout", "dims"))
 
@@ -112,8 +112,9 @@ def family_with(draw: Any) -> FamilyFacts:
 @cache
 def allowed(render: Any) -> frozenset[tuple[str, str]]:
     """The markup that templates write around text without any."""
-    found: set[tuple[str, str]] = set()
-    for words in (("word",), ("one", "two"), ("one", "two", "three", "four"), ("",), ("w" * 3000,), ("owner/name", "a.b", "`c`")):
+    found = markup(render(family(), NOTES, PROJECT.templates))
+    for words in (("word",), ("one", "two"), ("one", "two", "three", "four"), ("",), ("w" * 3000,), ("owner/name", "router_logits", "`c`"), ("`router_logits`",),
+                  ("Name(", "(name): Name(one=1)", ")"), ("call('x')",), ("(name) -> Layout [a b]: text",)):
         turn = itertools.cycle(words)
         found |= markup(render(family_with(lambda turn=turn: next(turn)), NOTES, PROJECT.templates))
     return frozenset(found)
