@@ -196,9 +196,11 @@ def check(
 @app.command()
 def page(
     source: Annotated[str, typer.Argument(help="A folder with a config.json, such a file, or a hub id.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; NAME.html by default.")] = None,
+    output: Annotated[Path | None, typer.Option(
+        "--output", "-o", help="The file to write; NAME.html by default.")] = None,
     site: Annotated[str | None, typer.Option(help="The address of a built site for links to its pages.")] = None,
-    charts: Annotated[bool, typer.Option("--charts", help="Have the charts in it, for which it is 4.8 MB larger.")] = False,
+    charts: Annotated[bool, typer.Option(
+        "--charts", help="Have the charts in it, for which it is 4.8 MB larger.")] = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds that the capture may take.")] = 120,
 ) -> None:
     """Make the page of one's own config as one file that opens from disk; no code of a checkpoint is run."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from html import escape
 from collections.abc import Sequence
+from html import escape
 
 # A line that Markdown takes for the fence of a block of code, even inside HTML.
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
@@ -25,8 +25,8 @@ def document(
         styles: sheets under ``assets/css/`` that this page loads beside the site's own.
         boost: how much a find on this page counts in search, where one is not the measure.
     """
-    front_matter = {"title": _text(title), "description": _text(description) if description else None, "template": "family.html",
-                    "hide": ["navigation", "toc"], "scripts": list(scripts), "styles": list(styles),
+    front_matter = {"title": _text(title), "description": _text(description) if description else None,
+                    "template": "family.html", "hide": ["navigation", "toc"], "scripts": list(scripts), "styles": list(styles),
                     "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)

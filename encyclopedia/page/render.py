@@ -84,7 +84,9 @@ def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:
                     description=f"Every claim about {title} and how exactly it held in a run.")
 
 
-def checks_html(family: FamilyFacts, text: str, notes: NotesHtml, templates: Path, *, sources: str | None = None) -> str:
+def checks_html(
+    family: FamilyFacts, text: str, notes: NotesHtml, templates: Path, *, sources: str | None = None
+) -> str:
     """The page of checks as HTML; the arguments are those of :func:`family_html`, with the text of the notes."""
     return environment(templates).get_template("page/checks.html.jinja").render(
         stylesheet=stylesheet(palette(family.hue)),

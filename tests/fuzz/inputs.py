@@ -13,16 +13,20 @@ FUZZ = settings(derandomize=True, deadline=None, database=None, suppress_health_
                 phases=(Phase.explicit, Phase.generate))
 
 HOSTILE = (
-    "<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "\"><b id=hostile>", "' onmouseover='alert(1)",
+    "<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "\"><b id=hostile>",
+    "' onmouseover='alert(1)",
     "</style><i>", "<!-- ", "-->", "]]>", "&lt;b&gt;", "{{ 7 * 7 }}", "{% raw %}", "{# x #}", "${7*7}",
     "[x](javascript:alert(1))", "![x](https://example.org/x.png)", "<https://example.org>", "**bold**", "`code`",
-    "# heading", "\n\n# heading\n\n", "\n```python\nprint(1)\n```\n", "\n~~~\nx\n~~~\n", "\n---\ntitle: x\n---\n", "| a | b |",
-    "\n\n    indented\n\n", "{: #x onclick=y }", "[TOC]", "\u202egnp.exe", "\u200f", "\u2028", "\x85", "\x00", "\x1b[31m",
+    "# heading", "\n\n# heading\n\n", "\n```python\nprint(1)\n```\n", "\n~~~\nx\n~~~\n", "\n---\ntitle: x\n---\n",
+    "| a | b |",
+    "\n\n    indented\n\n", "{: #x onclick=y }", "[TOC]", "\u202egnp.exe", "\u200f", "\u2028", "\x85", "\x00",
+    "\x1b[31m",
     "\x02wzxhzdk:0\x03", "\ue000code:0\ue001", "\ue000measured:0\ue001", "a" * 3000, "", " ", "\\", "__import__('os')",
     "../../../etc/passwd", "owner/name--modeling.py", "kernels-community/anything", "𝔘𝔫𝔦", "é", "\ufeff", "\ufffe",
 )
 
-texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=40), st.lists(st.sampled_from(HOSTILE), max_size=3).map("".join))
+texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=40),
+                  st.lists(st.sampled_from(HOSTILE), max_size=3).map("".join))
 
 numbers = st.one_of(
     st.integers(-3, 70), st.sampled_from([0, -1, 1, 2**31, 2**40, 2**63, 2**64, 10**30, -10**30, 1_000_000, 2_000_001]),
@@ -74,9 +78,10 @@ def mutations(draw: st.DrawFn, config: dict[str, Any], *, most: int = 3) -> dict
     return changed
 
 
-def assert_one_line(message: str, *, names: str = "") -> None:
-    """That ``message`` can be printed as one line, is no longer than one, and says what it is about."""
+def assert_one_line(message: str, *, names: str = "", step: bool = False) -> None:
+    """That ``message`` can be printed as one line, is no longer than one, and says what it is about and what to do."""
     assert message.isprintable(), ascii(message)
     assert 0 < len(message) <= 600
     assert "Traceback" not in message
     assert names in message
+    assert not step or ";" in message

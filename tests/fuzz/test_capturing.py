@@ -1,4 +1,4 @@
-"""The whole capture of small configs that were changed: facts, or one line; and the limits of the process it runs in."""
+"""The whole capture of small configs that were changed: facts, or one line; and the limits of its process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def record_of(**changes):
 
 def test_a_capture_that_takes_too_long_ends():
     started = time.monotonic()
-    with pytest.raises(UnreadableConfig, match="no facts within 0.5 seconds; give it longer by --timeout"):
+    with pytest.raises(UnreadableConfig, match=r"no facts within 0.5 seconds; give it longer by --timeout"):
         capture_within(record_of(), 0.5)
     assert time.monotonic() - started < 20
 

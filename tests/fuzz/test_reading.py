@@ -33,8 +33,7 @@ def read_or_refuse(content: bytes) -> bool:
     try:
         local = config_from(content, "local/tiny", "tiny/config.json")
     except UnreadableConfig as error:
-        assert_one_line(str(error), names="tiny/config.json")
-        assert ";" in str(error), "no next step"
+        assert_one_line(str(error), names="tiny/config.json", step=True)
         return False
     assert local.model_type in all_families()
     for key, value in entries(local.record.config):
@@ -71,7 +70,7 @@ def test_what_was_read_is_a_config_or_one_line(family, data):
     except UnreadableConfig:
         return
     except BrokenConfig as error:
-        assert "local/tiny" in one_line(str(error))
+        assert_one_line(one_line(str(error)), names="local/tiny")
         return
     # A setting that fetches a kernel would be seen in the config that is built.
     assert config._attn_implementation_internal in (None, "eager", "sdpa")
@@ -105,10 +104,12 @@ def test_what_asks_for_code_is_left_out():
     (json.dumps({"a": [0] * (MOST_ENTRIES + 2)}).encode(), "more than 20,000 entries"),
     (json.dumps({"a": "x" * 5000}).encode(), "a text of 5,000 characters"),
     (json.dumps({**LLAMA, "model_type": "lama"}).encode(), "the nearest is 'llama'"),
-    (json.dumps({**LLAMA, "model_type": "evil", "auto_map": {"AutoConfig": "a.B"}}).encode(), "code, which is never run"),
+    (json.dumps({**LLAMA, "model_type": "evil", "auto_map": {"AutoConfig": "a.B"}}).encode(),
+     "code, which is never run"),
     (json.dumps({**LLAMA, "num_hidden_layers": 1_000_000}).encode(), f"more than the {MOST_BLOCKS:,}"),
     (json.dumps({**TINY["gpt2"], "n_layer": 1_000_000}).encode(), f"more than the {MOST_BLOCKS:,}"),
-    (json.dumps({**TINY["mixtral"], "num_local_experts": 8000, "num_hidden_layers": 900}).encode(), "900 blocks of 8,000"),
+    (json.dumps({**TINY["mixtral"], "num_local_experts": 8000, "num_hidden_layers": 900}).encode(),
+     "900 blocks of 8,000"),
     (json.dumps({**LLAMA, "hidden_size": -32}).encode(), "-32 is negative"),
     (json.dumps({**LLAMA, "hidden_size": "32"}).encode(), "not a whole number"),
     (json.dumps({**LLAMA, "num_attention_heads": 5}).encode(), "'num_attention_heads'"),
@@ -124,7 +125,8 @@ def test_the_text_part_of_a_larger_model_is_its_config():
     assert (local.model_type, local.part_of) == ("gemma3_text", "gemma3")
 
 
-@pytest.mark.parametrize("make", ["missing", "empty folder", "loop", "broken link", "pipe", "unreadable", "large", "device"])
+@pytest.mark.parametrize("make", [
+    "missing", "empty folder", "loop", "broken link", "pipe", "unreadable", "large", "device"])
 def test_a_file_that_cannot_be_read_is_one_line(make, tmp_path):
     path = tmp_path / "config.json"
     source = path

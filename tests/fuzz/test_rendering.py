@@ -1,4 +1,4 @@
-"""Facts full of hostile text: nothing of it becomes markup, on the page, after Markdown, or in a page that is one file."""
+"""Facts full of hostile text: none of it becomes markup, on a page, after Markdown or in a page that is one file."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ NOTES = (PROJECT.notes / "_derived.md").read_text(encoding="utf-8")
 #: Facts that are free text: from a config or from a class. A docstring is Markdown of the project's own.
 FREE = frozenset((
     "title", "subtitle", "config_source", "reason", "architecture", "label", "attention_type", "class_name",
-    "description", "where", "condition", "text", "classes", "printout", "native", "serves", "config", "dtype", "location",
-    "config_known_from", "path", "layout", "dims"))
+    "description", "where", "condition", "text", "classes", "printout", "native", "serves", "config", "dtype",
+    "location", "config_known_from", "path", "layout", "dims"))
 
 #: The tag of what a script element holds.
 _TEXT, _DATA = "text/html", "application/json"
@@ -113,7 +113,8 @@ def family_with(draw: Any) -> FamilyFacts:
 def allowed(render: Any) -> frozenset[tuple[str, str]]:
     """The markup that templates write around text without any."""
     found = markup(render(family(), NOTES, PROJECT.templates))
-    for words in (("word",), ("one", "two"), ("one", "two", "three", "four"), ("",), ("w" * 3000,), ("owner/name", "router_logits", "`c`"), ("`router_logits`",),
+    for words in (("word",), ("one", "two"), ("one", "two", "three", "four"), ("",), ("w" * 3000,),
+                  ("owner/name", "router_logits", "`c`"), ("`router_logits`",),
                   ("Name(", "(name): Name(one=1)", ")"), ("call('x')",), ("(name) -> Layout [a b]: text",)):
         turn = itertools.cycle(words)
         found |= markup(render(family_with(lambda turn=turn: next(turn)), NOTES, PROJECT.templates))
