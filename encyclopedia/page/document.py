@@ -26,8 +26,8 @@ def document(
         boost: how much a find on this page counts in search, where one is not the measure.
     """
     front_matter = {"title": _text(title), "description": _text(description) if description else None,
-                    "template": "family.html", "hide": ["navigation", "toc"], "scripts": list(scripts), "styles": list(styles),
-                    "search": {"boost": boost} if boost else None}
+                    "template": "family.html", "hide": ["navigation", "toc"], "scripts": list(scripts),
+                    "styles": list(styles), "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)
     return f"---\n{head}\n---\n\n{_FENCE.sub(_entities, html.strip())}\n"
