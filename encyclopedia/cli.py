@@ -199,6 +199,29 @@ def check(
 
 
 @app.command()
+def page(
+    source: Annotated[str, typer.Argument(help="A folder with a config.json, such a file, or a hub id.")],
+    output: Annotated[Path | None, typer.Option(
+        "--output", "-o", help="The file to write; NAME.html by default.")] = None,
+    site: Annotated[str | None, typer.Option(help="The address of a built site for links to its pages.")] = None,
+    charts: Annotated[bool, typer.Option(
+        "--charts", help="Have the charts in it, for which it is 4.8 MB larger.")] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds that the capture may take.")] = 120,
+) -> None:
+    """Make the page of one's own config as one file that opens from disk; no code of a checkpoint is run."""
+    project = _project()
+    from encyclopedia.standalone.command import make_page
+    from encyclopedia.standalone.reading import UnreadableConfig
+
+    try:
+        written, about = make_page(project, source, output, site=site, charts=charts, seconds=timeout)
+    except UnreadableConfig as error:
+        _stop(str(error))
+    err.print(about, style="dim", highlight=False, soft_wrap=True, markup=False)
+    out.print(f"written: {written}", highlight=False, soft_wrap=True, markup=False)
+
+
+@app.command()
 def sync(
     families: Families = None,
     write: Annotated[bool, typer.Option("--write", help="Put what the hub says into the records.")] = False,

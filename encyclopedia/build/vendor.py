@@ -23,14 +23,20 @@ def copy_libraries(folder: Path) -> None:
         MissingLibrary: naming the package to install.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (package, place) in LIBRARIES.items():
-        source = _inside(package, place)
+    for name in LIBRARIES:
+        source = library(name)
         target = folder / name
         if not target.is_file() or target.stat().st_size != source.stat().st_size:
             shutil.copyfile(source, target)
 
 
-def _inside(package: str, place: str) -> Path:
+def library(name: str) -> Path:
+    """The installed file of the library ``name``.
+
+    Raises:
+        MissingLibrary: naming the package to install.
+    """
+    package, place = LIBRARIES[name]
     spec = find_spec(package)
     for root in (spec.submodule_search_locations or []) if spec is not None else []:
         if (Path(root) / place).is_file():

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
+
+# A line that Markdown takes for the fence of a block of code, even inside HTML.
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 _MODULES = Path(__file__).resolve().parents[2] / "site_src" / "assets" / "js"
 _IMPORT = re.compile(r'^(?:import|\} from|import .* from) "\./([^"]+)"', re.MULTILINE)
@@ -25,13 +29,23 @@ def document(
         styles: sheets under ``assets/css/`` that this page loads beside the site's own.
         boost: how much a find on this page counts in search, where one is not the measure.
     """
-    front_matter = {"title": title, "description": description, "template": "family.html",
-                    "hide": ["navigation", "toc"], "scripts": list(scripts), "styles": list(styles),
-                    "modules": imported(scripts),
+    front_matter = {"title": _text(title), "description": _text(description) if description else None,
+                    "template": "family.html", "hide": ["navigation", "toc"], "scripts": list(scripts),
+                    "styles": list(styles), "modules": imported(scripts),
                     "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)
-    return f"---\n{head}\n---\n\n{html.strip()}\n"
+    return f"---\n{head}\n---\n\n{_FENCE.sub(_entities, html.strip())}\n"
+
+
+def _text(said: str) -> str:
+    """``said`` for the front matter: site engines put it into HTML as it is, and YAML has no invisible characters."""
+    shown = "".join(char if char.isprintable() else "\ufffd" for char in " ".join(said.split()))
+    return escape(shown, quote=False).replace('"', "&quot;")
+
+
+def _entities(fence: re.Match[str]) -> str:
+    return fence[0].replace("`", "&#96;").replace("~", "&#126;")
 
 
 def imported(scripts: Sequence[str]) -> list[str]:

@@ -24,6 +24,8 @@ def environment(templates: Path) -> Environment:
         undefined=StrictUndefined,
     )
     made.filters["inert"] = inert
+    # A page that is one file has no others beside it.
+    made.globals["on_site"] = True
     return made
 
 

@@ -19,15 +19,17 @@ from encyclopedia.page.failed import failed_view
 from encyclopedia.page.hero import hero_view
 from encyclopedia.page.module import module_view
 from encyclopedia.page.names import names_table
-from encyclopedia.page.notes import render_notes
+from encyclopedia.page.notes import NotesHtml, render_notes
+
+#: How much a find on a page with notes by people counts beside one on a page that is all derived.
+ANNOTATED_BOOST = 1.5
 
 #: What a family's page loads, in the order of its sections; one that failed loads the sheets of what it shows.
 SCRIPTS = ("family.js", "printout.js", "depth.js", "costs.js")
 STYLES = ("hero.css", "block.css", "diagram.css", "card.css", "api.css", "notes.css", "depth.css", "costs.css")
 FAILED_STYLES = ("hero.css", "api.css", "notes.css", "failed.css")
-
-#: How much a find on a page with notes by people counts beside one on a page that is all derived.
-ANNOTATED_BOOST = 1.5
+#: What the page of its checks loads.
+CHECKS_STYLES = ("checks.css",)
 
 
 def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
@@ -44,31 +46,54 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         html = environment(templates).get_template("page/failed.html.jinja").render(
             family=family, stylesheet=colours, hero=hero_view(family), failed=failed_view(family))
         return document(html, title=title, description=subtitle, styles=FAILED_STYLES)
+    html = family_html(family, render_notes(notes, family), templates)
+    return document(html, title=title, description=subtitle, boost=ANNOTATED_BOOST if family.annotated else None,
+                    scripts=SCRIPTS, styles=STYLES)
+
+
+def family_html(
+    family: FamilyFacts, notes: NotesHtml, templates: Path, *, on_site: bool = True, sources: str | None = None
+) -> str:
+    """The page of a family about which something was verified, as HTML.
+
+    Args:
+        family: its facts.
+        notes: its notes.
+        templates: the folder of templates.
+        on_site: whether other pages stand around it.
+        sources: the address of its files' copies, where they are not on the same site.
+    """
     reference = next(checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
     others = [checkpoint for checkpoint in family.checkpoints
               if checkpoint.available and checkpoint.id != family.reference]
-    html = environment(templates).get_template("page/family.html.jinja").render(
+    return environment(templates).get_template("page/family.html.jinja").render(
         family=family,
-        stylesheet=colours,
+        on_site=on_site,
+        stylesheet=stylesheet(palette(family.hue)),
         hero=hero_view(family),
         contents=[{"checkpoint": checkpoint, "block": block_view(checkpoint, family),
                    "api": api_view(checkpoint, family), "depth": depth_view(checkpoint),
                    "costs": costs_view(checkpoint)} for checkpoint in (reference, *others)],
-        notes=render_notes(notes, family),
-        module=module_view(family, f"../../source/{family.model_type}"),
+        notes=notes,
+        module=module_view(family, sources or f"../../source/{family.model_type}"),
         names=names_table(family),
     )
-    return document(html, title=title, description=subtitle, boost=ANNOTATED_BOOST if family.annotated else None,
-                    scripts=SCRIPTS, styles=STYLES)
 
 
 def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:
     """The page that lists every check of a family; the arguments are those of :func:`render_family`."""
     title = title_of(family)
-    html = environment(templates).get_template("page/checks.html.jinja").render(
+    html = checks_html(family, notes, render_notes(notes, family), templates)
+    return document(html, title=f"{title}: checks",
+                    description=f"Every claim about {title} and how exactly it held in a run.", styles=CHECKS_STYLES)
+
+
+def checks_html(
+    family: FamilyFacts, text: str, notes: NotesHtml, templates: Path, *, sources: str | None = None
+) -> str:
+    """The page of checks as HTML; the arguments are those of :func:`family_html`, with the text of the notes."""
+    return environment(templates).get_template("page/checks.html.jinja").render(
         stylesheet=stylesheet(palette(family.hue)),
         holds=HOLDS,
-        checks=checks_view(family, notes, render_notes(notes, family).headings, f"../../../source/{family.model_type}"),
+        checks=checks_view(family, text, notes.headings, sources or f"../../../source/{family.model_type}"),
     )
-    return document(html, title=f"{title}: checks",
-                    description=f"Every claim about {title} and how exactly it held in a run.", styles=["checks.css"])
