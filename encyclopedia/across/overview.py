@@ -55,7 +55,7 @@ def site_view(families: Sequence[FamilyFacts]) -> SiteView:
 
 def render_site_checks(families: Sequence[FamilyFacts], templates: Path) -> str:
     """The page of what was checked over the whole site, with a line per family."""
-    return render_page("checks", templates, title="Checks", site=site_view(families))
+    return render_page("checks", templates, title="Checks", styles=["checks.css"], site=site_view(families))
 
 
 def _line(family: FamilyFacts) -> FamilyLine:

@@ -49,6 +49,7 @@ KINDS = {
     "compared": Kind(PAIR, compared),
     "data": Kind("machines/", all_open),
     "names": Kind("names/transformer-lens/", all_open),
+    "releases": Kind("releases/", all_open),
     "checks": Kind("checks/"),
     "family": Kind(f"families/laguna/#block=1&pin={PIN}", pinned_with_charts),
     "recurrent": Kind("families/mamba2/#pin=value.linear_attn.attention_values", pinned_with_charts),
