@@ -30,7 +30,7 @@ def small(tmp_path: Path) -> Project:
         file.parent.mkdir(parents=True, exist_ok=True)
         up = "../" * len(Path(page).parts)
         html = f'<p><a href="{up}families/doge/#block=0">first</a></p>'
-        file.write_text(document(html, title=page or "Home", scripts=["x.js"]), encoding="utf-8")
+        file.write_text(document(html, title=page or "Home", scripts=["printout.js"]), encoding="utf-8")
     return Project(tmp_path)
 
 
@@ -38,7 +38,7 @@ def test_a_site_is_made_in_place(small: Project, engine: Engine) -> None:
     build_site(small, engine)
     text = (small.site / "checks" / "index.html").read_text(encoding="utf-8")
     assert 'href="../families/doge/#block=0"' in text
-    assert 'src="../assets/js/x.js"' in text
+    assert 'src="../assets/js/printout.js"' in text
     assert text.count('aria-label="Search"') >= 1
     assert 'aria-label="Search" aria-label="Search"' not in text
     assert not list(small.root.glob("site.new-*"))
