@@ -126,7 +126,7 @@ def pages(facts: FamilyFacts) -> None:
         page = render(facts, NOTES, PROJECT.templates)
         content, meta = get_data(page)
         assert meta["template"] == "family.html"
-        assert set(meta) <= {"title", "description", "template", "hide", "scripts", "styles", "search"}
+        assert set(meta) <= {"title", "description", "template", "hide", "scripts", "styles", "modules", "search"}
         written = markup(content)
         assert written <= allowed(render), written - allowed(render)
         assert markup(through_markdown(content)) == written
