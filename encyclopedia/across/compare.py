@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from encyclopedia.across.page import render_page
-from encyclopedia.facts import CheckpointFacts, FamilyFacts
+from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.hero import Option, hero_view
+from encyclopedia.page.shown import reference_of
+from encyclopedia.page.tally import failure_of
 from encyclopedia.quirks import QUIRKS
 
 #: Quirks are departures from this family's block, so it is what a checkpoint is set beside where nothing is asked.
@@ -71,7 +73,7 @@ def _choices(family: FamilyFacts) -> Choices:
     return Choices(
         model_type=family.model_type,
         title=title_of(family),
-        failed=None if family.failure is None else f"{family.failure.step}: {family.failure.reason}",
+        failed=failure_of(family),
         options=tuple(option for option in hero_view(family).options
                       if option.available or (family.failure is not None and option.id in with_config)),
     )
@@ -79,11 +81,7 @@ def _choices(family: FamilyFacts) -> Choices:
 
 def _opening(families: Sequence[FamilyFacts]) -> tuple[str, ...]:
     """The plain family's reference, and the one that departs from it by the most quirks."""
-    shown = [(family, checkpoint) for family in families if (checkpoint := _reference(family)) is not None]
+    shown = [(family, checkpoint) for family in families
+             if (checkpoint := reference_of(family)) is not None and checkpoint.available]
     ranked = sorted(shown, key=lambda entry: (entry[0].model_type != PLAIN, -len(entry[1].quirks), entry[1].id))
     return tuple(checkpoint.id for _, checkpoint in ranked[:2])
-
-
-def _reference(family: FamilyFacts) -> CheckpointFacts | None:
-    return next((checkpoint for checkpoint in family.checkpoints
-                 if checkpoint.id == family.reference and checkpoint.available), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
 from encyclopedia.page.mixers import BOTH, NEITHER, RECURRENT, SOFTMAX, UNKNOWN, has_mixture, mixers_of
+from encyclopedia.page.shown import shown_of
 
 DENSE, MIXTURE = "dense", "mixture"
 
@@ -40,7 +41,7 @@ class Facets:
 
 def facets_of(family: FamilyFacts) -> Facets:
     """The facets of ``family``."""
-    shown = shown_checkpoints(family)
+    shown = shown_of(family)
     return Facets(
         architectures=_once(entry.architecture for entry in family.checkpoints if entry.architecture),
         checkpoints=_once(entry.id for entry in family.checkpoints if not entry.is_default),
@@ -52,11 +53,6 @@ def facets_of(family: FamilyFacts) -> Facets:
         mixer=_mixer(shown),
         mlps=_once(MIXTURE if has_mixture(entry) else DENSE for entry in shown),
     )
-
-
-def shown_checkpoints(family: FamilyFacts) -> list[CheckpointFacts]:
-    """The checkpoints whose facts a page shows: none of a family that failed."""
-    return [] if family.failure is not None else [entry for entry in family.checkpoints if entry.available]
 
 
 def _mixer(checkpoints: Iterable[CheckpointFacts]) -> str | None:

@@ -20,7 +20,7 @@ from encyclopedia.across.overview import render_site_checks
 from encyclopedia.across.presence import key_of, survey
 from encyclopedia.across.releases import write_releases
 from encyclopedia.across.value_text import value_text
-from encyclopedia.across.values import place_of, render_value
+from encyclopedia.across.values import place_of, render_value, value_view
 from encyclopedia.facts import SCHEMA, FamilyFacts
 from encyclopedia.page.markdown import NAME
 from encyclopedia.vocabulary import VOCABULARY
@@ -50,8 +50,9 @@ def _values(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[
     yield "values/index.md", render_matrix(found, templates)
     for value in VOCABULARY:
         place = f"values/{place_of(key_of(value))}"
-        yield f"{place}/index.md", render_value(value, found, templates)
-        yield f"{place}/{NAME}", value_text(value, found)
+        view = value_view(value, found)
+        yield f"{place}/index.md", render_value(view, templates)
+        yield f"{place}/{NAME}", value_text(view)
 
 
 def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from encyclopedia.across.facets import DENSE, MIXTURE, Facets, facets_of, shown_checkpoints
+from encyclopedia.across.facets import DENSE, MIXTURE, Facets, facets_of
 from encyclopedia.across.page import render_page
 from encyclopedia.facts import FamilyFacts, ParameterCounts
 from encyclopedia.page.derived import subtitle_of, title_of
 from encyclopedia.page.mixers import BOTH, NEITHER, RECURRENT, SOFTMAX, UNKNOWN, Group, by_group, mixers_of
+from encyclopedia.page.shown import shown_of
 from encyclopedia.page.tally import state_of, tally
 from encyclopedia.page.wording import amount, counted
 from encyclopedia.quirks import QUIRKS
@@ -157,11 +158,11 @@ def index_data(family: FamilyFacts) -> dict:
         "annotated": family.annotated,
         "group": group.slug,
         "quirks": family.quirks,
-        "mixers": list(dict.fromkeys(slug for entry in shown_checkpoints(family) for slug in mixers_of(entry))),
+        "mixers": list(dict.fromkeys(slug for entry in shown_of(family) for slug in mixers_of(entry))),
         "mlps": list(facets.mlps),
         "architectures": list(facets.architectures),
         "checkpoints": [checkpoint.id for checkpoint in family.checkpoints],
-        "parameters": _ranges([entry.parameters for entry in shown_checkpoints(family)
+        "parameters": _ranges([entry.parameters for entry in shown_of(family)
                                if entry.parameters is not None]),
         "values": list(facets.values),
         "counts": tally(family).published(),
@@ -209,7 +210,7 @@ def over(numbers: Iterable[int], text: Callable[[int], str]) -> str:
 
 
 def _facts(family: FamilyFacts) -> Iterable[str]:
-    shown, claims = shown_checkpoints(family), tally(family).claims
+    shown, claims = shown_of(family), tally(family).claims
     if all(checkpoint.is_default for checkpoint in shown):
         yield "the class’s defaults"
     else:

@@ -9,6 +9,7 @@ from typing import Literal
 from encyclopedia.across import architecture
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
 from encyclopedia.page.derived import title_of
+from encyclopedia.page.shown import shown_of
 from encyclopedia.quirks import QUIRKS
 
 #: What a cell holds; several answers where blocks differ, ``None`` where there is none or the facts do not tell.
@@ -237,7 +238,7 @@ class Table:
 def model_table(families: Sequence[FamilyFacts]) -> Table:
     """Every checkpoint of ``families`` that is shown, by the family's title and in the family's own order."""
     entries = [Entry(family, checkpoint) for family in sorted(families, key=lambda family: title_of(family).lower())
-               if family.failure is None for checkpoint in family.checkpoints if checkpoint.available]
+               for checkpoint in shown_of(family)]
     every = [Row(entry.family.model_type, tuple(column.value(entry) for column in COLUMNS)) for entry in entries]
     kept = [index for index, column in enumerate(COLUMNS)
             if not column.optional or any(row.cells[index] is not None for row in every)]

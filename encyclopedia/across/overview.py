@@ -9,7 +9,7 @@ from pathlib import Path
 from encyclopedia.across.page import render_page
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.derived import title_of
-from encyclopedia.page.tally import FAILED, Tally, state_of, tally, total
+from encyclopedia.page.tally import FAILED, Tally, failure_of, state_of, tally, total
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,6 @@ def _line(family: FamilyFacts) -> FamilyLine:
         model_type=family.model_type,
         title=title_of(family),
         annotated=family.annotated and state_of(family) != FAILED,
-        failed=None if family.failure is None else f"{family.failure.step}: {family.failure.reason}",
+        failed=failure_of(family),
         tally=tally(family),
     )

@@ -13,6 +13,7 @@ from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, ValueFac
 from encyclopedia.page.api import ValueRow, value_row
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.mixers import Group, group_of
+from encyclopedia.page.shown import reference_of
 from encyclopedia.vocabulary import HOSTS, VOCABULARY, Value
 
 #: A value's host and name.
@@ -127,7 +128,9 @@ def survey(families: Sequence[FamilyFacts]) -> Survey:
 
 
 def _surveyed(family: FamilyFacts) -> SurveyedFamily:
-    reference = next(entry for entry in family.checkpoints if entry.id == family.reference)
+    reference = reference_of(family)
+    if reference is None:
+        raise ValueError(f"{family.model_type}: the reference {family.reference} is not among its checkpoints")
     return SurveyedFamily(family, title_of(family), group_of(family), reference,
                           {key_of(value): presence_of(reference, value) for value in VOCABULARY})
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from encyclopedia.across.presence import Survey
-from encyclopedia.across.values import Part, ValueView, value_view
+from encyclopedia.across.values import Part, ValueView
 from encyclopedia.page.plain import bullets, one_line, shapes, table
-from encyclopedia.vocabulary import Value
 
 
-def value_text(value: Value, found: Survey) -> str:
-    """The page of ``value`` as Markdown."""
-    return "\n\n".join(_parts(value_view(value, found))) + "\n"
+def value_text(view: ValueView) -> str:
+    """The page of a value as Markdown."""
+    return "\n\n".join(_parts(view)) + "\n"
 
 
 def _parts(view: ValueView) -> Iterator[str]:

@@ -199,10 +199,9 @@ def value_view(value: Value, found: Survey) -> ValueView:
     )
 
 
-def render_value(value: Value, found: Survey, templates: Path) -> str:
-    """The page of ``value``."""
-    view = value_view(value, found)
-    return render_page("value", templates, title=view.title, description=f"{value.description}.",
+def render_value(view: ValueView, templates: Path) -> str:
+    """The page of a value."""
+    return render_page("value", templates, title=view.title, description=f"{view.value.description}.",
                        styles=["checks.css", "values-across.css"], view=view, states=State)
 
 

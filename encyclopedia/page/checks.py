@@ -13,6 +13,7 @@ from encyclopedia.page.code import VALUE_ROLES
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.module import source_file
 from encyclopedia.page.notes import Heading
+from encyclopedia.page.shown import reference_first
 from encyclopedia.page.wording import counted, error
 from encyclopedia.vocabulary import HOSTS
 
@@ -192,8 +193,7 @@ def checks_view(family: FamilyFacts, notes: str, headings: Sequence[Heading], fo
         headings: the notes' own headings of the first level, in the order of the text.
         folder: the address of its files' copies, without a slash at the end.
     """
-    shown = sorted((checkpoint for checkpoint in family.checkpoints if checkpoint.available),
-                   key=lambda checkpoint: checkpoint.id != family.reference)
+    shown = reference_first(family)
     source = next((source for source in family.sources if source.path.endswith(".md")), None)
     return ChecksView(
         model_type=family.model_type,

@@ -10,6 +10,7 @@ from encyclopedia.facts import CheckpointFacts, FamilyFacts, KindFacts
 from encyclopedia.page.course import Course, course_of
 from encyclopedia.page.mixers import Mixer, mixer_of
 from encyclopedia.page.ranges import blocks
+from encyclopedia.page.shown import reference_of
 from encyclopedia.page.wording import counted, sizes_of
 from encyclopedia.page.wording import title_of as title_of_sublayer
 from encyclopedia.quirks import QUIRKS
@@ -47,7 +48,7 @@ def subtitle_of(family: FamilyFacts, *, quirks: bool = True) -> str:
         return family.subtitle
     if family.failure is not None:
         return "Nothing about its blocks could be verified, so no page about them is shown."
-    reference = next((checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference), None)
+    reference = reference_of(family)
     if reference is None or not reference.kinds:
         return ""
     made = _blocks(reference)

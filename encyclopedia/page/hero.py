@@ -8,6 +8,7 @@ from encyclopedia.facts import CheckpointFacts, FamilyFacts
 from encyclopedia.page.claims import address, claims_by_sort
 from encyclopedia.page.derived import subtitle_of, title_of
 from encyclopedia.page.elsewhere import CHOICES
+from encyclopedia.page.shown import reference_of
 from encyclopedia.page.wording import amount, counted
 from encyclopedia.quirks import QUIRKS
 
@@ -88,7 +89,7 @@ def hero_view(family: FamilyFacts) -> HeroView:
     Raises:
         ValueError: where the reference is not among the checkpoints of a family that is shown.
     """
-    reference = next((checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference), None)
+    reference = reference_of(family)
     if reference is None and family.failure is None:
         raise ValueError(f"{family.model_type}: the reference {family.reference} is not among its checkpoints")
     return HeroView(

@@ -13,6 +13,7 @@ from encyclopedia.page.derived import orders_of, subtitle_of, title_of
 from encyclopedia.page.elsewhere import VOCABULARIES, names_elsewhere
 from encyclopedia.page.plain import bullets, one_line, shapes, table
 from encyclopedia.page.ranges import blocks
+from encyclopedia.page.shown import reference_first, reference_of
 from encyclopedia.page.wording import counted, error
 from encyclopedia.quirks import QUIRKS
 
@@ -41,8 +42,7 @@ def _parts(family: FamilyFacts, notes: str) -> Iterator[str]:
         yield "## What differs from a plain block"
         yield bullets(f"**{QUIRKS[slug].label}**: {QUIRKS[slug].sentence}" for slug in family.quirks)
     yield from _checkpoints(family)
-    shown = sorted((checkpoint for checkpoint in family.checkpoints if checkpoint.available),
-                   key=lambda checkpoint: checkpoint.id != family.reference)
+    shown = reference_first(family)
     for checkpoint in shown:
         yield from _checkpoint(checkpoint, family)
     yield from _notes(family, notes)
@@ -130,9 +130,8 @@ def _notes(family: FamilyFacts, notes: str) -> Iterator[str]:
         return number.value
 
     text = _FENCE.sub(r"\1\2", fill(notes, family, kept)).strip()
-    orders = [] if family.annotated and text else [
-        order for checkpoint in family.checkpoints if checkpoint.id == family.reference
-        for order in orders_of(checkpoint)]
+    reference = None if family.annotated and text else reference_of(family)
+    orders = () if reference is None else orders_of(reference)
     if text or orders:
         yield "## Notes"
     for order in orders:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, KindFacts, SublayerFacts
 from encyclopedia.page.course import course_of
+from encyclopedia.page.shown import reference_of
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def by_group(families: Sequence[FamilyFacts]) -> list[tuple[Group, list[FamilyFa
 
 
 def _slug(family: FamilyFacts) -> str:
-    reference = next((checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference), None)
+    reference = reference_of(family)
     if family.failure is not None or reference is None:
         return "failed"
     mixers = set(mixers_of(reference)) - {NEITHER.slug}

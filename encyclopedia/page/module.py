@@ -12,6 +12,7 @@ from markupsafe import Markup
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, SourceLink
 from encyclopedia.page.code import CodeBlock
 from encyclopedia.page.notes import render_markdown
+from encyclopedia.page.shown import shown_of
 from encyclopedia.vocabulary import HOSTS
 
 
@@ -52,7 +53,7 @@ def module_view(family: FamilyFacts, folder: str) -> ModuleView:
         docstring=render_markdown(_markdown(family.docstring)),
         sources=tuple(SourceView(source.label, source.path, f"{folder}/{source_file(source)}")
                       for source in family.sources),
-        classes=served_classes([checkpoint for checkpoint in family.checkpoints if checkpoint.available]),
+        classes=served_classes(shown_of(family)),
     )
 
 

@@ -10,6 +10,7 @@ from encyclopedia.facts import CheckpointFacts, FamilyFacts
 from encyclopedia.hooks import filled
 from encyclopedia.page.cards import cards_of
 from encyclopedia.page.elsewhere import VOCABULARIES, ElsewhereName, names_elsewhere
+from encyclopedia.page.shown import shown_of
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def names_table(family: FamilyFacts) -> dict[str, Any]:
         variants, each with a pair of text and note by vocabulary and, unless it is the only one, ``at``: pairs of a
         checkpoint's position and the kinds it is true on. Texts are as :func:`encyclopedia.hooks.filled` takes them.
     """
-    shown = [checkpoint for checkpoint in family.checkpoints if checkpoint.available]
+    shown = shown_of(family)
     variants: dict[str, dict[tuple[ElsewhereName, ...], dict[int, list[int]]]] = {}
     for position, checkpoint in enumerate(shown):
         for expression, kind, names in _all_names(family, checkpoint):

@@ -18,6 +18,7 @@ from encyclopedia.facts import FamilyFacts
 from encyclopedia.notes import PYTHON, MeasuredNumber, NotesError, Snippet, fences, fill, python_blocks, snippets
 from encyclopedia.page.code import VALUE_ROLES, CodeBlock, code_block
 from encyclopedia.page.derived import KindOrder, orders_of
+from encyclopedia.page.shown import reference_of
 from encyclopedia.quirks import QUIRKS, Quirk
 
 __all__ = ["NotesError", "NotesHtml", "Snippet", "python_blocks", "render_markdown", "render_notes"]
@@ -74,9 +75,8 @@ def render_notes(markdown_text: str, family: FamilyFacts) -> NotesHtml:
     text = fill(markdown_text, family, mark)
     rendering = _Rendering(text, measured, _Statuses(snippets(markdown_text, family), family), family.annotated)
     parts, headings = rendering.render()
-    references = () if family.annotated and parts else tuple(
-        checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
-    orders = tuple(order for checkpoint in references for order in orders_of(checkpoint))
+    reference = None if family.annotated and parts else reference_of(family)
+    orders = () if reference is None else orders_of(reference)
     return NotesHtml(tuple(QUIRKS[slug] for slug in family.quirks), parts, headings, tuple(measured), orders)
 
 

@@ -20,6 +20,7 @@ from encyclopedia.page.hero import hero_view
 from encyclopedia.page.module import module_view
 from encyclopedia.page.names import names_table
 from encyclopedia.page.notes import NotesHtml, render_notes
+from encyclopedia.page.shown import reference_first
 
 #: How much a find on a page with notes by people counts beside one on a page that is all derived.
 ANNOTATED_BOOST = 1.5
@@ -63,9 +64,6 @@ def family_html(
         on_site: whether other pages stand around it.
         sources: the address of its files' copies, where they are not on the same site.
     """
-    reference = next(checkpoint for checkpoint in family.checkpoints if checkpoint.id == family.reference)
-    others = [checkpoint for checkpoint in family.checkpoints
-              if checkpoint.available and checkpoint.id != family.reference]
     return environment(templates).get_template("page/family.html.jinja").render(
         family=family,
         on_site=on_site,
@@ -73,7 +71,7 @@ def family_html(
         hero=hero_view(family),
         contents=[{"checkpoint": checkpoint, "block": block_view(checkpoint, family),
                    "api": api_view(checkpoint, family), "depth": depth_view(checkpoint),
-                   "costs": costs_view(checkpoint)} for checkpoint in (reference, *others)],
+                   "costs": costs_view(checkpoint)} for checkpoint in reference_first(family)],
         notes=notes,
         module=module_view(family, sources or f"../../source/{family.model_type}"),
         names=names_table(family),

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.claims import claims_checked
+from encyclopedia.page.shown import shown_of
 
 #: What a family's page can be: its claims held, or something failed and the page says what.
 VERIFIED, FAILED = "verified", "failed"
@@ -48,9 +49,14 @@ def state_of(family: FamilyFacts) -> str:
     return VERIFIED if family.failure is None else FAILED
 
 
+def failure_of(family: FamilyFacts) -> str | None:
+    """What failed, in short: the step and what it said; ``None`` where the family is verified."""
+    return None if family.failure is None else f"{family.failure.step}: {family.failure.reason}"
+
+
 def tally(family: FamilyFacts) -> Tally:
     """The counts of ``family``; nothing counts as checked where the family failed."""
-    shown = [] if family.failure is not None else [entry for entry in family.checkpoints if entry.available]
+    shown = shown_of(family)
     values = [value for checkpoint in shown for host in checkpoint.hosts for value in host.values]
     kinds = [kind for checkpoint in shown for kind in checkpoint.kinds]
     return Tally(

@@ -11,6 +11,7 @@ from markdown import Markdown
 from encyclopedia.across.llms import llms_text
 from encyclopedia.across.presence import key_of, survey
 from encyclopedia.across.value_text import value_text
+from encyclopedia.across.values import value_view
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import Project
 from encyclopedia.facts import HookFacts, NativePlace
@@ -131,7 +132,7 @@ def test_a_family_without_notes_has_its_blocks_in_steps() -> None:
 @pytest.mark.parametrize("value", VOCABULARY, ids=lambda value: f"{value.host}.{value.name}")
 def test_a_values_text_says_what_its_page_says(value: Value) -> None:
     found = survey([family(), failed(model_type="broken")])
-    text = value_text(value, found)
+    text = value_text(value_view(value, found))
     assert text.startswith(f"# {HOSTS[value.host]}.{value.name}\n\n> {value.description}")
     there = found.families[0].presences[key_of(value)].row
     assert f"{int(there is not None)} of 1 verified families have it" in text

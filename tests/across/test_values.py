@@ -96,9 +96,9 @@ def test_every_family_is_in_every_values_parts_once() -> None:
 
 
 def test_the_page_links_to_the_pinned_part() -> None:
-    undrawn = render_value(of("mlp", "router_logits"), survey([family()]), TEMPLATES)
+    undrawn = render_value(value_view(of("mlp", "router_logits"), survey([family()])), TEMPLATES)
     assert 'href="../../families/tiny/#value-mlp-router_logits"' in undrawn
-    scores = render_value(of("self_attn", "attention_scores"), survey([family()]), TEMPLATES)
+    scores = render_value(value_view(of("self_attn", "attention_scores"), survey([family()])), TEMPLATES)
     pinned = "#ckpt=maker/Tiny-1&amp;block=0&amp;pin=value.self_attn.attention_scores"
     assert f'href="../../families/tiny/{pinned}"' in scores
     assert 'href="../../families/tiny/checks/#maker/Tiny-1/self_attn/attention_scores"' in scores
@@ -107,7 +107,7 @@ def test_the_page_links_to_the_pinned_part() -> None:
 
 
 def test_the_page_says_the_reason_of_those_that_lack_it() -> None:
-    page = render_value(of("linear_attn", "betas"), survey([family()]), TEMPLATES)
+    page = render_value(value_view(of("linear_attn", "betas"), survey([family()])), TEMPLATES)
     assert "no block has a recurrent mixer" in page
     assert "In code" not in page
     assert 'title: "betas on linear_attn"' in page
@@ -145,11 +145,12 @@ def test_the_page_says_the_names_elsewhere() -> None:
     assert (lens.hook, lens.families) == ("blocks.{i}.attn.hook_attn_scores", 1)
     assert "before the mask" in (lens.note or "")
     assert {line.title for line, _ in view.elsewhere} >= {"transformers", "PyTorch hook", "nnsight"}
-    page = render_value(scores, survey(families), TEMPLATES)
+    page = render_value(value_view(scores, survey(families)), TEMPLATES)
     assert "Without these names" in page
     assert "no module has it alone" in page
     assert "hook_attn_scores</code>" in page
-    assert "Without these names" not in render_value(of("linear_attn", "betas"), survey(families), TEMPLATES)
+    betas = value_view(of("linear_attn", "betas"), survey(families))
+    assert "Without these names" not in render_value(betas, TEMPLATES)
 
 
 def test_an_example_is_of_the_smallest_with_notes() -> None:
