@@ -29,7 +29,7 @@ from playwright.sync_api import Page, sync_playwright  # noqa: E402
 
 from encyclopedia.across.model_table import render_models, table_json  # noqa: E402
 from encyclopedia.across.models import Table, model_table  # noqa: E402
-from encyclopedia.facts import FamilyFacts  # noqa: E402
+from encyclopedia.build.facts import families_in  # noqa: E402
 from tests.browser.chromium import launch  # noqa: E402
 
 #: The longest time that a frame may take without being felt, in milliseconds.
@@ -153,10 +153,7 @@ def main() -> int:
     built = ROOT / "site" / "models" / "index.html"
     if not built.is_file():
         parser.error("no site: build it first, with `encyclopedia build`")
-    families = [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
-                for path in sorted((ROOT / "site_src" / "data").glob("*.json"))
-                if path.stem not in ("index", "models", "schema")]
-    table = repeated(model_table(families), arguments.rows)
+    table = repeated(model_table(families_in(ROOT / "site_src" / "data")), arguments.rows)
     pages = {"/models/": with_rows(built.read_text(encoding="utf-8"), table), "/data/models.json": table_json(table)}
     print(f"{arguments.rows} rows, {len(table.columns)} columns")
     print("| columns | action | steps | longest frame | 95th percentile | longest task, processor time |")

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from encyclopedia.facts import FamilyFacts
+from encyclopedia.build.facts import families_in
 from encyclopedia.page.kinds_table import kinds_table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,9 +21,7 @@ BETWEEN = re.compile(r"(?<=<!-- families by kind -->\n).*?(?=<!-- end -->)", re.
 
 def table() -> str:
     """The table over every family in the site's data."""
-    data = ROOT / "site_src" / "data"
-    return kinds_table([FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
-                        for path in sorted(data.glob("*.json")) if path.stem not in ("index", "models", "schema")])
+    return kinds_table(families_in(ROOT / "site_src" / "data"))
 
 
 def main() -> int:

@@ -15,10 +15,6 @@ _MIXERS = {SOFTMAX: "softmax", RECURRENT: "recurrent", BOTH: "softmax beside rec
 
 _RECURRENCES = {"delta-rule": "delta rule", "state-space": "state space", "short-convolution": "short convolution"}
 
-#: Keys under which configs say how many positions a text may have, the most telling first.
-_CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions", "model_max_length",
-                 "context_length")
-
 #: Keys under which configs name the MLP's activation function.
 _ACTIVATION_KEYS = ("mlp_hidden_act", "hidden_act", "hidden_activation", "activation_function", "activation", "afn")
 
@@ -150,12 +146,6 @@ def activation(checkpoint: CheckpointFacts) -> str | None:
         return known[0]
     named = (checkpoint.config.get(key) for key in _ACTIVATION_KEYS)
     return next((name for name in named if isinstance(name, str)), classes[0] if len(classes) == 1 else None)
-
-
-def context(checkpoint: CheckpointFacts) -> int | None:
-    """The most positions the config allows, or ``None`` where it sets no bound."""
-    values = (checkpoint.config.get(key) for key in _CONTEXT_KEYS)
-    return next((value for value in values if isinstance(value, int) and value > 0), None)
 
 
 def attention_sizes(checkpoint: CheckpointFacts, name: str) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from encyclopedia.across import architecture
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
+from encyclopedia.page.context import context_of
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.shown import shown_of
 from encyclopedia.quirks import QUIRKS
@@ -138,7 +139,7 @@ COLUMNS: tuple[Column, ...] = (
            "Neurons of an MLP that every token goes through; experts have a column of their own", unit="neurons",
            shown="wide"),
     Column("vocab_size", "vocabulary", _size("vocab_size"), "Rows of the token table", unit="tokens", shown="wide"),
-    Column("context", "context", lambda entry: architecture.context(entry.checkpoint),
+    Column("context", "context", lambda entry: context_of(entry.checkpoint),
            "Most positions the config allows; empty where it sets no bound", unit="positions", shown="wide"),
     Column("mixer", "mixer", _words(architecture.mixers), "What blocks mix tokens with", sort="text", group="Mixing",
            shown="wide"),

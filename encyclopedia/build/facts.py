@@ -15,6 +15,9 @@ from encyclopedia.facts import SCHEMA, FamilyFacts
 
 _INDEX = "index.json"
 
+#: Names of the files beside the families' own in a site's data.
+_OTHERS = ("index", "models", "schema")
+
 
 class NoFacts(Exception):
     """A folder that holds no facts, or facts that are not whole."""
@@ -40,10 +43,21 @@ class StoredFacts:
                            {name: lines for name, lines in self.failures.items() if name in names})
 
 
+def facts_text(family: FamilyFacts) -> str:
+    """The file of a family."""
+    return family.model_dump_json(by_alias=True, indent=1) + "\n"
+
+
+def families_in(data: Path) -> list[FamilyFacts]:
+    """The families whose files are in a site's folder of data, by ``model_type``, whatever its index lists."""
+    return [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
+            for path in sorted(data.glob("*.json")) if path.stem not in _OTHERS]
+
+
 def write_facts(folder: Path, outcome: Outcome) -> None:
     """Write the facts of an outcome into ``folder``, a file per family and an index."""
     for family in outcome.families:
-        write_text(folder / f"{family.model_type}.json", family.model_dump_json(by_alias=True, indent=1) + "\n")
+        write_text(folder / f"{family.model_type}.json", facts_text(family))
     index = {"schema": SCHEMA, "families": [{"model_type": family.model_type} for family in outcome.families],
              "failures": outcome.failures}
     write_text(folder / _INDEX, json.dumps(index, indent=1) + "\n")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from encyclopedia.across.files import site_files
+from encyclopedia.build.facts import facts_text, families_in
 from encyclopedia.build.files import write_text
 from encyclopedia.build.project import Project
 from encyclopedia.build.vendor import copy_libraries
@@ -36,11 +37,8 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
             write_text(_checks(project, family.model_type), render_checks(family, text, project.templates))
         else:
             _checks(project, family.model_type).unlink(missing_ok=True)
-        write_text(_data(project, family.model_type), family.model_dump_json(by_alias=True, indent=1) + "\n")
-    present = [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
-               for path in sorted((project.source / "data").glob("*.json"))
-               if path.stem not in ("index", "models", "schema")]
-    for place, text in site_files(present, project.templates):
+        write_text(_data(project, family.model_type), facts_text(family))
+    for place, text in site_files(families_in(project.source / "data"), project.templates):
         write_text(project.source / place, text)
     copy_libraries(project.source / "vendor")
 

@@ -37,8 +37,13 @@ def library(name: str) -> Path:
         MissingLibrary: naming the package to install.
     """
     package, place = LIBRARIES[name]
-    spec = find_spec(package)
-    for root in (spec.submodule_search_locations or []) if spec is not None else []:
-        if (Path(root) / place).is_file():
-            return Path(root) / place
+    for folder in folders_of(package):
+        if (folder / place).is_file():
+            return folder / place
     raise MissingLibrary(f"{package}: the installed package has no {place}; install the project's requirements again")
+
+
+def folders_of(package: str) -> list[Path]:
+    """Where an installed package lies; nothing where it is not installed."""
+    spec = find_spec(package)
+    return [] if spec is None else [Path(root) for root in spec.submodule_search_locations or []]

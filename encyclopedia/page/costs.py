@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from encyclopedia.facts import CacheCosts, CacheEntry, CheckpointFacts, Cost, Costs, ParameterCounts
+from encyclopedia.page.context import context_of
 from encyclopedia.page.depth import OUTSIDE_ROLES
 from encyclopedia.page.wording import amount, counted
 
@@ -14,9 +15,6 @@ from encyclopedia.page.wording import amount, counted
 LENGTH = 8192
 
 _PRESETS = (1024, 8192, 32768, 131072)
-
-#: Config keys for the longest text a checkpoint is made for.
-_LIMITS = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "context_length")
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def costs_view(checkpoint: CheckpointFacts) -> CostsView | None:
     costs = checkpoint.costs
     if costs is None:
         return None
-    limit = limit_of(checkpoint)
+    limit = context_of(checkpoint)
     length = min(LENGTH, limit or LENGTH)
     held = [] if checkpoint.parameters is None else [_parameters(checkpoint, checkpoint.parameters)]
     at_length = [] if costs.cache is None else [_cache(checkpoint, costs.cache, length)]
@@ -99,12 +97,6 @@ def costs_view(checkpoint: CheckpointFacts) -> CostsView | None:
         no_cache=None if costs.cache else f"No figure for the cache: {costs.cache_reason or 'none is known'}.",
         facts=_published(checkpoint, costs),
     )
-
-
-def limit_of(checkpoint: CheckpointFacts) -> int | None:
-    """The longest text that the config names, in tokens, or ``None``."""
-    found = (checkpoint.config.get(name) for name in _LIMITS)
-    return next((value for value in found if type(value) is int and value > 0), None)
 
 
 def cache_bytes(entries: Sequence[CacheEntry], length: int) -> int:

@@ -6,13 +6,11 @@ import json
 import re
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
+
+from encyclopedia.page.scripts import imported
 
 # A line that Markdown takes for the fence of a block of code, even inside HTML.
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
-
-_MODULES = Path(__file__).resolve().parents[2] / "site_src" / "assets" / "js"
-_IMPORT = re.compile(r'^(?:import|\} from|import .* from) "\./([^"]+)"', re.MULTILINE)
 
 
 def document(
@@ -46,16 +44,3 @@ def _text(said: str) -> str:
 
 def _entities(fence: re.Match[str]) -> str:
     return fence[0].replace("`", "&#96;").replace("~", "&#126;")
-
-
-def imported(scripts: Sequence[str]) -> list[str]:
-    """The modules that ``scripts`` import, directly or not, so that a page can ask for all of them at once.
-
-    Raises:
-        FileNotFoundError: for a script or an import that is not under ``site_src/assets/js``.
-    """
-    found = list(scripts)
-    for name in found:
-        found += dict.fromkeys(other for other in _IMPORT.findall((_MODULES / name).read_text(encoding="utf-8"))
-                               if other not in found)
-    return found[len(scripts):]

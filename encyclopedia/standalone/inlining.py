@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, urljoin
 
 from markupsafe import Markup, escape
 
-_IMPORT = re.compile(r"""(\bfrom|\bimport)\s+["']\./([\w-]+\.js)["']""")
+from encyclopedia.build.vendor import folders_of
+from encyclopedia.page.scripts import IMPORT
+
 _LINK = re.compile(r'(<a\b[^>]*?) href="([^"]*)"')
 #: What modules are called in the page: a name without a path, which an import map may explain.
 _PREFIX = "page/"
@@ -45,9 +46,8 @@ def material_sheets() -> list[Path]:
     Raises:
         CannotInline: where it has none.
     """
-    spec = find_spec("material")
-    for root in (spec.submodule_search_locations or []) if spec is not None else []:
-        folder = Path(root) / "templates" / "assets" / "stylesheets"
+    for root in folders_of("material"):
+        folder = root / "templates" / "assets" / "stylesheets"
         found = [path for name in ("main", "palette") for path in sorted(folder.glob(f"{name}.*.min.css"))]
         if found:
             return found
@@ -71,8 +71,8 @@ def modules(names: Sequence[str], folder: Path, *, instead: dict[str, Path] | No
         if name in found:
             continue
         text = (instead or {}).get(name, folder / name).read_text(encoding="utf-8")
-        waiting += [imported for _, imported in _IMPORT.findall(text)]
-        rewritten = _IMPORT.sub(rf'\1 "{_PREFIX}\2"', text)
+        waiting += [imported for _, imported in IMPORT.findall(text)]
+        rewritten = IMPORT.sub(rf'\1 "{_PREFIX}\2"', text)
         if "import.meta.url" in text or re.search(r"""(from|import)\s+["']\.""", rewritten):
             raise CannotInline(f"{name}: it asks for a file beside it")
         found[name] = f"data:text/javascript;charset=utf-8,{quote(rewritten)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from encyclopedia.facts import CacheCosts, CacheEntry, CheckpointFacts, Cost, Costs, ParameterCounts
+from encyclopedia.page.context import context_of
 from encyclopedia.page.costs import (
     LENGTH,
     CostsView,
@@ -16,7 +17,6 @@ from encyclopedia.page.costs import (
     cache_bytes,
     costs_view,
     flop_size,
-    limit_of,
 )
 from encyclopedia.page.render import render_family
 from tests.page.small_facts import checkpoint, family
@@ -142,7 +142,7 @@ def test_the_panel_opens_within_what_the_checkpoint_is_made_for(
 ) -> None:
     facts = costly(config=config)
     view = view_of(facts)
-    assert (limit_of(facts), view.length, view.presets) == (limit, length, presets)
+    assert (context_of(facts), view.length, view.presets) == (limit, length, presets)
 
 
 def test_costs_that_were_not_computed_are_not_shown() -> None:

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from encyclopedia.build.project import find_project
-from encyclopedia.page.document import document, imported
+from encyclopedia.page.document import document
 from encyclopedia.page.render import FAILED_STYLES, SCRIPTS, STYLES
+from encyclopedia.page.scripts import imported
 
 ASSETS = find_project().root / "site_src" / "assets"
 
