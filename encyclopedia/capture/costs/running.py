@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from encyclopedia.capture.costs.products import BLOCK, EXPERTS, RECURRENT, Counted, WithoutValues, counting
-from encyclopedia.checks.patched import patched
+from encyclopedia.capture.stand_in import experts_stood_in_for
 from encyclopedia.structure.mixture import find_mixture
 from encyclopedia.structure.parts import Kind, Structure
 from encyclopedia.structure.stack import blocks_of, find_stack
@@ -96,7 +95,7 @@ def run(subject: Subject, lengths: Sequence[int], *, count: bool = True) -> list
     try:
         return [_forward(subject, length, count) for length in lengths]
     except (NotImplementedError, RuntimeError):
-        with _experts_stood_in_for(subject):
+        with experts_stood_in_for(subject.experts):
             return [_forward(subject, length, count) for length in lengths]
 
 
@@ -108,14 +107,3 @@ def _forward(subject: Subject, length: int, count: bool) -> Ran:
                 return Ran(length, subject.model(input_ids=ids, use_cache=True), counted)
         with WithoutValues():
             return Ran(length, subject.model(input_ids=ids, use_cache=True), Counted())
-
-
-@contextmanager
-def _experts_stood_in_for(subject: Subject) -> Iterator[None]:
-    def like_input(experts: nn.Module, hidden_states: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-        return torch.empty_like(hidden_states)
-
-    with ExitStack() as stack:
-        for klass in {type(module) for module in subject.experts}:
-            stack.enter_context(patched(klass, "forward", like_input))
-        yield

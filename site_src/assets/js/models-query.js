@@ -1,5 +1,7 @@
 // What is asked of the table of models: words, ranges, choices, order and columns; its address, and the rows it finds.
 
+import { decoded } from "./spelling.js";
+
 const OWN = ["q", "sort", "columns"];
 const UNITS = { k: 1e3, m: 1e6, b: 1e9, g: 1e9, t: 1e12 };
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
@@ -111,12 +113,4 @@ function sorted(places, rows, columns, sort) {
     }
     return one - other;
   });
-}
-
-function decoded(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,5 +1,7 @@
 // The address of a comparison: `#a=ID&b=ID&block=I,J`. Slashes stay, so that an address can be read.
 
+import { decoded, encoded } from "./spelling.js";
+
 /** What `hash` asks for; `blocks` is `null` where it names none. */
 export function parse(hash) {
   const asked = Object.fromEntries(hash.replace(/^#/, "").split("&").map((pair) => {
@@ -13,14 +15,6 @@ export function parse(hash) {
 
 /** The hash of two ids and, where they are given, their blocks. */
 export function format({ ids, blocks }) {
-  const [a, b] = ids.map((id) => encodeURIComponent(id).replaceAll("%2F", "/"));
+  const [a, b] = ids.map(encoded);
   return `#a=${a}&b=${b}${blocks ? `&block=${blocks.join(",")}` : ""}`;
-}
-
-function decoded(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

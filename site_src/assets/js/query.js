@@ -1,6 +1,8 @@
 // A flat state in the address's hash: `#q=doge&quirk=hybrid&quirk=tied-embeddings`. A hash that names none of a state's
 // keys is an ordinary link and leaves the state at its defaults.
 
+import { decoded, encoded } from "./spelling.js";
+
 const PAUSE = 150;
 
 /** What a page keeps in its address: texts under keys, or lists of texts. */
@@ -19,7 +21,7 @@ export class Query {
       const at = pair.indexOf("=");
       const key = pair.slice(0, at);
       if (at < 1 || !Object.hasOwn(state, key)) continue;
-      const text = decoded(pair.slice(at + 1));
+      const text = decoded(pair.slice(at + 1).replaceAll("+", " "));
       if (!Array.isArray(state[key])) state[key] = text;
       else if (text && !state[key].includes(text)) state[key].push(text);
     }
@@ -29,7 +31,7 @@ export class Query {
   /** The hash of `state`, empty where nothing differs from the defaults. Slashes stay, so that it can be read. */
   format(state) {
     const pairs = Object.keys(this.defaults).flatMap((key) =>
-      [state[key]].flat().filter(Boolean).map((text) => `${key}=${encoded(text)}`));
+      [state[key]].flat().filter(Boolean).map((text) => `${key}=${encoded(text).replaceAll("%20", "+")}`));
     return pairs.length ? `#${pairs.join("&")}` : "";
   }
 
@@ -73,17 +75,5 @@ export class Query {
 
   address(state) {
     return this.format(state) || location.pathname + location.search;
-  }
-}
-
-function encoded(text) {
-  return encodeURIComponent(text).replaceAll("%2F", "/").replaceAll("%20", "+");
-}
-
-function decoded(text) {
-  try {
-    return decodeURIComponent(text.replaceAll("+", " "));
-  } catch {
-    return text;
   }
 }

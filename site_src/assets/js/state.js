@@ -1,5 +1,7 @@
 // The address: `#ckpt=ID&block=I&pin=NODE&context=N`. Anything else after the hash is an ordinary link and no state.
 
+import { decoded, encoded } from "./spelling.js";
+
 const KEYS = { ckpt: "checkpoint", block: "block", pin: "pin", context: "context" };
 const PAUSE = 120;
 
@@ -18,7 +20,6 @@ export function parse(hash) {
 
 /** The hash of `state`. Slashes stay, so that an address can be read. */
 export function format({ checkpoint, block, pin, context }) {
-  const encoded = (text) => encodeURIComponent(text).replaceAll("%2F", "/");
   const more = `${pin ? `&pin=${encoded(pin)}` : ""}${context ? `&context=${context}` : ""}`;
   return `#ckpt=${encoded(checkpoint)}&block=${block}${more}`;
 }
@@ -49,12 +50,4 @@ function settle() {
 function write() {
   if (waiting) history.replaceState(null, "", format(waiting));
   waiting = null;
-}
-
-function decoded(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
