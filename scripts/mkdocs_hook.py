@@ -17,7 +17,22 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Set by the build command, which has written the pages itself.
 PAGES_WRITTEN = "ENCYCLOPEDIA_PAGES_WRITTEN"
 
+serving = False
+
 log = logging.getLogger("mkdocs.hooks.encyclopedia")
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """Remember whether the site is served while it is written."""
+    global serving
+    serving = command == "serve"
+
+
+def on_config(config: Any) -> Any:
+    """Serve without the policy: the script by which MkDocs reloads a page stands in it, which the policy forbids."""
+    if serving:
+        config.extra.pop("policy", None)
+    return config
 
 
 def on_pre_build(config: Any) -> None:

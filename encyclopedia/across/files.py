@@ -7,22 +7,27 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from encyclopedia.across.compare import render_compare
+from encyclopedia.across.compare import MARK_HUE, render_compare
 from encyclopedia.across.index import index_data, render_index
 from encyclopedia.across.lens import PATH as LENS
 from encyclopedia.across.lens import render_lens
 from encyclopedia.across.llms import llms_text
 from encyclopedia.across.machines import render_machines
-from encyclopedia.across.matrix import render_matrix
-from encyclopedia.across.model_table import render_models, table_csv, table_json
+from encyclopedia.across.matrix import SHEET as MATRIX_SHEET
+from encyclopedia.across.matrix import matrix_sheet, render_matrix
+from encyclopedia.across.model_table import SHEET as MODELS_SHEET
+from encyclopedia.across.model_table import models_sheet, render_models, table_csv, table_json
 from encyclopedia.across.models import model_table
 from encyclopedia.across.overview import render_site_checks
+from encyclopedia.across.page import SITE_HUE
 from encyclopedia.across.presence import key_of, survey
 from encyclopedia.across.releases import write_releases
 from encyclopedia.across.value_text import value_text
 from encyclopedia.across.values import place_of, render_value, value_view
 from encyclopedia.facts import SCHEMA, FamilyFacts
+from encyclopedia.page.colours import palette, sheet_of, stylesheet
 from encyclopedia.page.markdown import NAME
+from encyclopedia.page.versions import signed
 from encyclopedia.vocabulary import VOCABULARY
 
 #: Gives files as their paths under the site's source folder and their texts, from all families and the templates.
@@ -48,6 +53,7 @@ def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
 def _values(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     found = survey(families)
     yield "values/index.md", render_matrix(found, templates)
+    yield MATRIX_SHEET, matrix_sheet(found, templates)
     for value in VOCABULARY:
         place = f"values/{place_of(key_of(value))}"
         view = value_view(value, found)
@@ -64,6 +70,7 @@ def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tupl
 def _models(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     table = model_table(families)
     yield "models/index.md", render_models(table, templates)
+    yield MODELS_SHEET, models_sheet(table, templates)
     yield "data/models.json", table_json(table)
     yield "data/models.csv", table_csv(table)
 
@@ -76,11 +83,17 @@ def _lens(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
     yield LENS, render_lens(families, templates)
 
 
+def _colours(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    for hue in sorted({SITE_HUE, MARK_HUE, *(family.hue for family in families)}):
+        yield sheet_of(hue), stylesheet(palette(hue)) + "\n"
+
+
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_index, _data, _models, _values, _lens, _compare, _machines, write_releases)
+WRITERS: tuple[Writer, ...] = (_colours, _index, _data, _models, _values, _lens, _compare, _machines, write_releases)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     """The path and the text of every such file."""
     for writer in WRITERS:
-        yield from writer(families, templates)
+        for place, text in writer(families, templates):
+            yield place, signed(text, families) if place.endswith(".md") else text

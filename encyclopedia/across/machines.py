@@ -20,6 +20,7 @@ from encyclopedia.facts import SCHEMA, Fact, FamilyFacts
 from encyclopedia.page.code import CodeBlock, code_block
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.markdown import NAME
+from encyclopedia.page.versions import versions_of
 
 #: Keys of the facts whose declarations say no more than their names.
 PLAIN: Mapping[str, Mapping[str, str]] = {
@@ -159,10 +160,6 @@ def machines_view(families: Sequence[FamilyFacts], index: Mapping[str, Any]) -> 
     if not families:
         raise ValueError("no family's data is there to document; build one first, as `encyclopedia build doge` does")
     shown = max(families, key=lambda family: (family.failure is None, family.annotated, len(family.checkpoints)))
-    versions: dict[str, dict[str, None]] = {}
-    for family in families:
-        for name, version in family.versions.model_dump().items():
-            versions.setdefault(name, {})[version] = None
     return MachinesView(
         schema=SCHEMA,
         family=shown.model_type,
@@ -172,7 +169,7 @@ def machines_view(families: Sequence[FamilyFacts], index: Mapping[str, Any]) -> 
         example=code_block(example(shown.model_type), "python"),
         index=tuple(_index_keys(index)),
         keys=tuple(keys_of(FamilyFacts)),
-        versions={name: tuple(sorted(found)) for name, found in versions.items()},
+        versions=versions_of(families),
     )
 
 

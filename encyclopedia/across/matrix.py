@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from encyclopedia.across.page import render_page
+from encyclopedia.across.page import render_page, render_sheet
 from encyclopedia.across.presence import MEANINGS, State, Survey, SurveyedFamily, key_of
 from encyclopedia.across.values import LayoutLine, layouts_of, place_of
 from encyclopedia.page.mixers import GROUPS, Group
 from encyclopedia.vocabulary import HOSTS, VOCABULARY, Role, Value
 
 #: What a cell says, in a word or two, with what it means; the words are the classes of its mark too.
+#: Its generated sheet.
+SHEET = "values/columns.css"
+
 LEGEND: Mapping[str, str] = {
     "all": MEANINGS[State.EVERYWHERE],
     "some": MEANINGS[State.BLOCKS],
@@ -118,8 +121,14 @@ def render_matrix(found: Survey, templates: Path) -> str:
     """The index of values."""
     return render_page(
         "values", templates, title="Values", scripts=["matrix.js"], styles=["checks.css", "values-across.css"],
+        sheets=[SHEET],
         description="Every standard value of a language model's internals, and which families have it.",
         view=matrix_view(found), legend=LEGEND, words=_WORDS)
+
+
+def matrix_sheet(found: Survey, templates: Path) -> str:
+    """What :data:`SHEET` says of the columns."""
+    return render_sheet("values", templates, view=matrix_view(found))
 
 
 def _column(position: int, value: Value, found: Survey) -> Column:

@@ -11,8 +11,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from encyclopedia.across.models import Cell, Column, Filter, Table, answers, number, written
-from encyclopedia.across.page import render_page
+from encyclopedia.across.page import render_page, render_sheet
 from encyclopedia.facts import SCHEMA
+
+#: The page's generated sheet.
+SHEET = "models/columns.css"
 
 #: What the family's page leaves as it is in an address.
 _LEFT = "/!*'()~"
@@ -64,16 +67,22 @@ class Range:
 def render_models(table: Table, templates: Path) -> str:
     """The page of the table."""
     rows = tuple(_html_row(table, index) for index in range(len(table.rows)))
-    columns = tuple(_html_column(table, rows, index) for index in range(len(table.columns)))
+    columns = _html_columns(table, rows)
     groups = list(dict.fromkeys(column.group for column in table.columns))
     return render_page(
-        "models", templates, title="Models", scripts=["models.js"], styles=["models.css"],
+        "models", templates, title="Models", scripts=["models.js"], styles=["models.css"], sheets=[SHEET],
         description="Every checkpoint with its sizes, its attention, its positions, norms and mixtures, in one table.",
         rows=rows, columns=columns, groups=[(group, [entry for entry in columns if entry.column.group == group])
                                             for group in groups],
         ranges=[Range(entry, number(entry.column, entry.least), number(entry.column, entry.most))
                 for entry in table.filters if not entry.choices],
         choices=[entry for entry in table.filters if entry.choices])
+
+
+def models_sheet(table: Table, templates: Path) -> str:
+    """What :data:`SHEET` says of the columns."""
+    rows = tuple(_html_row(table, index) for index in range(len(table.rows)))
+    return render_sheet("models", templates, columns=_html_columns(table, rows))
 
 
 def table_json(table: Table) -> str:
@@ -109,6 +118,10 @@ def _html_row(table: Table, index: int) -> HtmlRow:
     address = f"../families/{row.model_type}/#ckpt={quote(header.text, safe=_LEFT)}&block=0"
     maker, _, own = header.text.rpartition("/")
     return HtmlRow(address, maker, own, tuple(cells))
+
+
+def _html_columns(table: Table, rows: Sequence[HtmlRow]) -> tuple[HtmlColumn, ...]:
+    return tuple(_html_column(table, rows, index) for index in range(len(table.columns)))
 
 
 def _html_column(table: Table, rows: Sequence[HtmlRow], index: int) -> HtmlColumn:

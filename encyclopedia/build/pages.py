@@ -9,12 +9,14 @@ from pathlib import Path
 from encyclopedia.across.files import site_files
 from encyclopedia.build.facts import facts_text, families_in
 from encyclopedia.build.files import write_text
+from encyclopedia.build.headers import HEADERS, headers_text
 from encyclopedia.build.project import Project
 from encyclopedia.build.vendor import copy_libraries
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.markdown import NAME, family_markdown
 from encyclopedia.page.module import source_file
 from encyclopedia.page.render import render_checks, render_family
+from encyclopedia.page.versions import signed
 
 
 def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Sequence[str]) -> None:
@@ -32,14 +34,17 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
         text = notes.read_text(encoding="utf-8") if notes is not None else ""
         _copy_sources(project, family)
         write_text(_page(project, family.model_type).with_name(NAME), family_markdown(family, text))
-        write_text(_page(project, family.model_type), render_family(family, text, project.templates))
+        write_text(_page(project, family.model_type),
+                   signed(render_family(family, text, project.templates), [family]))
         if family.failure is None:
-            write_text(_checks(project, family.model_type), render_checks(family, text, project.templates))
+            write_text(_checks(project, family.model_type),
+                       signed(render_checks(family, text, project.templates), [family]))
         else:
             _checks(project, family.model_type).unlink(missing_ok=True)
         write_text(_data(project, family.model_type), facts_text(family))
     for place, text in site_files(families_in(project.source / "data"), project.templates):
         write_text(project.source / place, text)
+    write_text(project.source / HEADERS, headers_text(project.root / "mkdocs.yml"))
     copy_libraries(project.source / "vendor")
 
 

@@ -93,6 +93,11 @@ def palette(hue: int) -> Palette:
     return Palette(hue=hue % 360, light=_scheme(_LIGHT, hue % 360), dark=_scheme(_DARK, hue % 360))
 
 
+def sheet_of(hue: int) -> str:
+    """Where on the site the sheet of a hue's colours is, from its root."""
+    return f"colours/{hue % 360}.css"
+
+
 def stylesheet(colours: Palette) -> str:
     """``colours`` as CSS custom properties: light on ``:root``, dark under Material's ``slate``."""
     return "\n".join((

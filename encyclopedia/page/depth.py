@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from encyclopedia.facts import CheckpointFacts, KindFacts, ParameterCounts, RoleParameters
@@ -23,16 +22,6 @@ _MLP_SIZES = {"intermediate_size", "num_experts", "top_k", "expert_intermediate_
 
 # A label is broken where a phone's width ends.
 _LETTERS = 46
-
-# Pixels of the two charts, as ``assets/js/depth.js`` draws them.
-_PANEL, _BAR_ROW, _STRIP_ROW, _LINE, _AXIS = 196, 62, 28, 15, 22
-# Room between the title of a panel and the row above it.
-_RAISED = 5
-
-
-#: A row's title in a chart: where it begins, in pixels, and its lines.
-Title = tuple[int, tuple[str, ...]]
-
 
 @dataclass(frozen=True)
 class Segment:
@@ -73,6 +62,14 @@ class DepthRow:
 
 
 @dataclass(frozen=True)
+class Panel:
+    """A row of the chart of parameters."""
+
+    lines: tuple[str, ...]
+    look: str = "panel"
+
+
+@dataclass(frozen=True)
 class Variation:
     """Sizes that differ between kinds in the same way, as one row of the chart.
 
@@ -86,10 +83,9 @@ class Variation:
     values: tuple[int | None, ...]
 
     @property
-    def height(self) -> int:
-        """In pixels, with its label."""
-        bars = len({value for value in self.values if value is not None}) > 1
-        return _LINE * len(self.lines) + (_BAR_ROW if bars else _STRIP_ROW)
+    def look(self) -> str:
+        """``bars`` where there are several values, ``strip`` where there is one."""
+        return "bars" if len({value for value in self.values if value is not None}) > 1 else "strip"
 
     def published(self) -> dict[str, Any]:
         return {"label": len(self.lines), "role": self.role, "values": list(self.values)}
@@ -120,26 +116,10 @@ class DepthView:
     facts: dict[str, Any]
 
     @property
-    def height(self) -> int:
-        """Of the chart of parameters, in pixels."""
-        return (2 if self.split else 1) * _PANEL + _AXIS
-
-    @property
-    def titles(self) -> tuple[Title, ...]:
-        """Of its rows."""
+    def panels(self) -> tuple[Panel, ...]:
+        """The rows of the chart of parameters."""
         titles = ("all parameters", "those a token uses") if self.split else ("all parameters",)
-        return tuple((_PANEL * row + _RAISED, (title,)) for row, title in enumerate(titles))
-
-    @property
-    def variation_titles(self) -> tuple[Title, ...]:
-        """Of its rows."""
-        tops = accumulate((row.height for row in self.variations), initial=0)
-        return tuple((top, row.lines) for top, row in zip(tops, self.variations, strict=False))
-
-    @property
-    def variation_height(self) -> int:
-        """Of the chart of sizes, in pixels."""
-        return sum(row.height for row in self.variations) + _AXIS
+        return tuple(Panel((title,)) for title in titles)
 
 
 def depth_view(checkpoint: CheckpointFacts) -> DepthView | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
+from encyclopedia.page.colours import sheet_of
 from encyclopedia.page.scripts import imported
 
 # A line that Markdown takes for the fence of a block of code, even inside HTML.
@@ -14,22 +15,25 @@ _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 
 def document(
-    html: str, *, title: str, description: str | None = None, scripts: Sequence[str] = (), styles: Sequence[str] = (),
-    boost: float | None = None,
+    html: str, *, title: str, hue: int, description: str | None = None, scripts: Sequence[str] = (),
+    styles: Sequence[str] = (), sheets: Sequence[str] = (), boost: float | None = None,
 ) -> str:
     """The file of a page.
 
     Args:
         html: its content.
         title: what browsers, search and links call it.
+        hue: of its marks.
         description: one sentence for search engines.
         scripts: modules under ``assets/js/`` that this page loads beside the site's own.
         styles: sheets under ``assets/css/`` that this page loads beside the site's own.
+        sheets: generated ones, from the site's root, that it loads after those.
         boost: how much a find on this page counts in search, where one is not the measure.
     """
     front_matter = {"title": _text(title), "description": _text(description) if description else None,
                     "template": "family.html", "hide": ["navigation", "toc"], "scripts": list(scripts),
-                    "styles": list(styles), "modules": imported(scripts),
+                    "styles": [sheet_of(hue), *(f"assets/css/{name}" for name in styles), *sheets],
+                    "modules": imported(scripts),
                     "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)

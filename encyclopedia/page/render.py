@@ -9,7 +9,6 @@ from encyclopedia.page.api import api_view
 from encyclopedia.page.block import block_view
 from encyclopedia.page.checks import checks_view
 from encyclopedia.page.claims import HOLDS
-from encyclopedia.page.colours import palette, stylesheet
 from encyclopedia.page.costs import costs_view
 from encyclopedia.page.depth import depth_view
 from encyclopedia.page.derived import subtitle_of, title_of
@@ -42,13 +41,13 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
         templates: the folder of templates.
     """
     title, subtitle = title_of(family), subtitle_of(family)
-    colours = stylesheet(palette(family.hue))
     if family.failure is not None:
         html = environment(templates).get_template("page/failed.html.jinja").render(
-            family=family, stylesheet=colours, hero=hero_view(family), failed=failed_view(family))
-        return document(html, title=title, description=subtitle, styles=FAILED_STYLES)
+            family=family, hero=hero_view(family), failed=failed_view(family))
+        return document(html, title=title, hue=family.hue, description=subtitle, styles=FAILED_STYLES)
     html = family_html(family, render_notes(notes, family), templates)
-    return document(html, title=title, description=subtitle, boost=ANNOTATED_BOOST if family.annotated else None,
+    return document(html, title=title, hue=family.hue, description=subtitle,
+                    boost=ANNOTATED_BOOST if family.annotated else None,
                     scripts=SCRIPTS, styles=STYLES)
 
 
@@ -67,7 +66,6 @@ def family_html(
     return environment(templates).get_template("page/family.html.jinja").render(
         family=family,
         on_site=on_site,
-        stylesheet=stylesheet(palette(family.hue)),
         hero=hero_view(family),
         contents=[{"checkpoint": checkpoint, "block": block_view(checkpoint, family),
                    "api": api_view(checkpoint, family), "depth": depth_view(checkpoint),
@@ -82,7 +80,7 @@ def render_checks(family: FamilyFacts, notes: str, templates: Path) -> str:
     """The page that lists every check of a family; the arguments are those of :func:`render_family`."""
     title = title_of(family)
     html = checks_html(family, notes, render_notes(notes, family), templates)
-    return document(html, title=f"{title}: checks",
+    return document(html, title=f"{title}: checks", hue=family.hue,
                     description=f"Every claim about {title} and how exactly it held in a run.", styles=CHECKS_STYLES)
 
 
@@ -91,7 +89,6 @@ def checks_html(
 ) -> str:
     """The page of checks as HTML; the arguments are those of :func:`family_html`, with the text of the notes."""
     return environment(templates).get_template("page/checks.html.jinja").render(
-        stylesheet=stylesheet(palette(family.hue)),
         holds=HOLDS,
         checks=checks_view(family, text, notes.headings, sources or f"../../../source/{family.model_type}"),
     )

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from markupsafe import Markup
 
 from encyclopedia.build.project import Project
 from encyclopedia.build.vendor import library
 from encyclopedia.capture.family import gather_family
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts, SnippetFacts
 from encyclopedia.notes import NotesError, snippets
+from encyclopedia.page.colours import palette, stylesheet
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.environment import environment
 from encyclopedia.page.notes import NotesHtml, render_notes
@@ -54,10 +56,11 @@ def page_of(
     importmap, start = modules(scripts, project.source / "assets" / "js",
                                instead={"plotly.js": folder / "plotly.js"} if charts else None)
     assets = project.source / "assets" / "css"
+    shared = sheets([*material_sheets(), *(assets / name for name in (*styles, *STYLES, *CHECKS_STYLES)),
+                     folder / "page.css"])
     return environment(project.templates).get_template("standalone/page.html.jinja").render(
         title=title_of(family), local=local, family=family, family_page=address, body=body, checks=checks,
-        styles=sheets([*material_sheets(), *(assets / name for name in (*styles, *STYLES, *CHECKS_STYLES)),
-                       folder / "page.css"]),
+        styles=Markup(stylesheet(palette(family.hue))) + "\n" + shared,
         importmap=importmap, start=start, charts=json_script(library("plotly.min.js")) if charts else None,
         facts=json_text(family.model_dump_json(by_alias=True)))
 

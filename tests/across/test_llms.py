@@ -13,12 +13,11 @@ from encyclopedia.across.presence import key_of, survey
 from encyclopedia.across.value_text import value_text
 from encyclopedia.across.values import value_view
 from encyclopedia.build.pages import write_pages
-from encyclopedia.build.project import Project
 from encyclopedia.facts import HookFacts, NativePlace
 from encyclopedia.page.markdown import family_markdown
 from encyclopedia.page.render import render_family
 from encyclopedia.vocabulary import HOSTS, VOCABULARY, Value
-from tests.page.small_facts import CONDITION, checkpoint, family
+from tests.page.small_facts import CONDITION, checkpoint, empty_project, family
 from tests.page.test_derived import LEFT_OUT, failed
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -27,8 +26,7 @@ LINK = re.compile(r"\[[^\]]+\]\(([^)]+)\)")
 
 
 def test_every_link_leads_to_something_that_is_written(tmp_path: Path) -> None:
-    (tmp_path / "templates").symlink_to(TEMPLATES)
-    project = Project(tmp_path)
+    project = empty_project(tmp_path)
     write_pages(project, [family(), failed(model_type="broken")], [])
     links = LINK.findall((project.source / "llms.txt").read_text(encoding="utf-8"))
     assert {"families/tiny/llms.txt", "families/broken/llms.txt", "data/index.json"} <= set(links)
@@ -49,8 +47,7 @@ def test_it_has_the_form_that_readers_of_such_files_expect() -> None:
 
 
 def test_the_text_of_a_family_that_is_not_built_any_more_goes(tmp_path: Path) -> None:
-    (tmp_path / "templates").symlink_to(TEMPLATES)
-    project = Project(tmp_path)
+    project = empty_project(tmp_path)
     write_pages(project, [family()], [])
     text = project.source / "families" / "tiny" / "llms.txt"
     assert text.is_file()

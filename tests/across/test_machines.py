@@ -13,9 +13,8 @@ from encyclopedia import facts as all_facts
 from encyclopedia.across.files import site_files
 from encyclopedia.across.machines import PLAIN, example, keys_of, machines_view, render_machines
 from encyclopedia.build.pages import write_pages
-from encyclopedia.build.project import Project
 from encyclopedia.facts import Fact, FamilyFacts
-from tests.page.small_facts import family
+from tests.page.small_facts import empty_project, family
 from tests.page.test_derived import failed
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -88,8 +87,7 @@ def test_types_say_what_may_be_null() -> None:
 
 
 def test_the_example_loads_the_data_that_a_build_writes(tmp_path: Path) -> None:
-    (tmp_path / "templates").symlink_to(TEMPLATES)
-    project = Project(tmp_path)
+    project = empty_project(tmp_path)
     write_pages(project, [family()], [])
     code = example("tiny", root=str(project.source / "data"))
     assert len(code.splitlines()) == 3

@@ -11,14 +11,13 @@ import pytest
 from encyclopedia.across.index import render_index
 from encyclopedia.across.overview import render_site_checks, site_view
 from encyclopedia.build.pages import write_pages
-from encyclopedia.build.project import Project
 from encyclopedia.facts import FamilyFacts, KindFacts
 from encyclopedia.page.claims import claims_checked
 from encyclopedia.page.kinds_table import kinds_table
 from encyclopedia.page.mixers import GROUPS, group_of
 from encyclopedia.page.render import render_checks, render_family
 from encyclopedia.page.tally import tally, total
-from tests.page.small_facts import checkpoint, family
+from tests.page.small_facts import checkpoint, empty_project, family
 from tests.page.test_course import BOTH, checkpoint_of
 from tests.page.test_derived import LEFT_OUT, bare, failed
 from tests.page.test_diagram import KINDS, attention, dense, kind, mixture, recurrent
@@ -122,8 +121,7 @@ def test_every_sort_has_a_place_on_the_index() -> None:
 
 
 def test_a_family_that_fails_now_loses_its_checks_and_keeps_a_page(tmp_path: Path) -> None:
-    (tmp_path / "templates").symlink_to(TEMPLATES)
-    project = Project(tmp_path)
+    project = empty_project(tmp_path)
     write_pages(project, [family()], [])
     checks = project.source / "families" / "tiny" / "checks" / "index.md"
     assert checks.is_file()

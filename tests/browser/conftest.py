@@ -45,6 +45,13 @@ def site() -> Path:
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
+    """Sends the headers that the site asks its host for."""
+
+    def end_headers(self) -> None:
+        for line in (Path(self.directory) / "_headers").read_text(encoding="utf-8").splitlines()[1:]:
+            self.send_header(*line.strip().split(": ", 1))
+        super().end_headers()
+
     def translate_path(self, path: str) -> str:
         return super().translate_path(path.removeprefix(SUB_PATH))
 

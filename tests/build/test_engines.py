@@ -30,7 +30,7 @@ def small(tmp_path: Path) -> Project:
         file.parent.mkdir(parents=True, exist_ok=True)
         up = "../" * len(Path(page).parts)
         html = f'<p><a href="{up}families/doge/#block=0">first</a></p>'
-        file.write_text(document(html, title=page or "Home", scripts=["printout.js"]), encoding="utf-8")
+        file.write_text(document(html, title=page or "Home", hue=0, scripts=["printout.js"]), encoding="utf-8")
     return Project(tmp_path)
 
 

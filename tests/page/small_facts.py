@@ -1,5 +1,8 @@
 """A family small enough to read, built by hand."""
 
+from pathlib import Path
+
+from encyclopedia.build.project import Project, find_project
 from encyclopedia.facts import (
     CheckpointFacts,
     Checks,
@@ -107,3 +110,11 @@ def family(**changes) -> FamilyFacts:
         "checkpoints": [checkpoint(), checkpoint("maker/Tiny-2"),
                         checkpoint("maker/Tiny-3", available=False, reason="no config")],
         **changes})
+
+
+def empty_project(folder: Path) -> Project:
+    """A project in ``folder`` with the templates and the config of this one, and nothing written."""
+    root = find_project(Path(__file__).parent).root
+    for name in ("templates", "mkdocs.yml"):
+        (folder / name).symlink_to(root / name)
+    return Project(folder)

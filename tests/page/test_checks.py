@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from encyclopedia.build.pages import write_pages
-from encyclopedia.build.project import Project
 from encyclopedia.checks import claims as run_claims
 from encyclopedia.checks import identity as run_identity
 from encyclopedia.facts import CheckpointFacts, HostFacts, KindFacts, SnippetFacts
@@ -21,7 +20,7 @@ from encyclopedia.page.environment import environment
 from encyclopedia.page.hero import summary_view
 from encyclopedia.page.notes import Heading
 from encyclopedia.page.render import render_checks
-from tests.page.small_facts import CLAIMS, checkpoint, claim, family, kind, value
+from tests.page.small_facts import CLAIMS, checkpoint, claim, empty_project, family, kind, value
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 NOTES = "### Loading\n\n```python\n# not a heading\n\n```\n\n#### Inside\n\n### Gates\n\n```python\n1\n```\n"
@@ -234,11 +233,13 @@ def test_what_facts_say_is_escaped():
 
 
 def test_the_page_is_written_beside_the_familys_and_goes_with_it(tmp_path: Path):
-    (tmp_path / "templates").symlink_to(TEMPLATES)
-    project = Project(tmp_path)
+    project = empty_project(tmp_path)
     page = project.source / "families" / "tiny" / "checks" / "index.md"
     write_pages(project, [family(quirks=[])], [])
-    assert 'title: "Tiny: checks"' in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert 'title: "Tiny: checks"' in text
+    made_with = ", ".join(f"{name} {version}" for name, version in family().versions.model_dump().items())
+    assert text.count(f"Made with {made_with}.") == 1
     assert "23 claims checked" in (project.source / "index.md").read_text(encoding="utf-8")
     write_pages(project, [], ["tiny"])
     assert not page.parent.exists()

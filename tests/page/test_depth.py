@@ -140,11 +140,14 @@ def test_without_parameters_by_block_there_is_no_chart() -> None:
 def test_the_script_draws_with_the_heights_that_are_reserved() -> None:
     script = (ROOT / "site_src" / "assets" / "js" / "depth.js").read_text(encoding="utf-8")
     pixels = {name: int(value) for name, value in re.findall(r"^const ([A-Z_]+) = (\d+);", script, re.MULTILINE)}
-    view = view_of(laguna_like())
-    assert view.height == 2 * pixels["PANEL"] + pixels["AXIS"]
-    assert view.variation_height == (
-        pixels["BAR_ROW"] + 3 * pixels["STRIP_ROW"] + 4 * pixels["LINE"] + pixels["AXIS"])
     sheet = (ROOT / "site_src" / "assets" / "css" / "depth.css").read_text(encoding="utf-8")
+    rules = dict(re.findall(r"^\.(?:page-body \.)?(depth-\S+) \{([^}]*)\}", sheet, re.MULTILINE))
+    for name, said in {"depth-row-panel": f"height: {pixels['PANEL']}px",
+                       "depth-row-bars": f"padding-bottom: {pixels['BAR_ROW']}px",
+                       "depth-row-strip": f"padding-bottom: {pixels['STRIP_ROW']}px",
+                       "depth-row": f"line-height: {pixels['LINE']}px",
+                       "depth-chart": f"padding-bottom: {pixels['AXIS']}px"}.items():
+        assert f"{said};" in rules[name], name
     assert f"100% - {pixels['LEFT'] + pixels['RIGHT']}px" in sheet
     assert f"calc({pixels['LEFT']}px + var(--column) * var(--block)" in sheet
 

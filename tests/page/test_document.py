@@ -25,7 +25,7 @@ def test_every_module_that_is_reached_is_named_once_and_no_script_again() -> Non
 
 def test_a_script_that_is_not_there_is_an_error() -> None:
     with pytest.raises(FileNotFoundError, match=r"no-such\.js"):
-        document("<p>text</p>", title="A page", scripts=["no-such.js"])
+        document("<p>text</p>", title="A page", hue=1, scripts=["no-such.js"])
 
 
 def test_every_sheet_of_a_family_is_there() -> None:

@@ -4,7 +4,7 @@ import { amount, exact } from "./format.js";
 import { colours, markerOf, markerOfSize } from "./looks.js";
 import { plotly } from "./plotly.js";
 
-// In pixels, as `encyclopedia/page/depth.py` reserves them and `depth.css` places the marker by.
+// In pixels, as `depth.css` reserves them and places the marker by.
 const LEFT = 50;
 const RIGHT = 8;
 const PANEL = 196;
@@ -58,6 +58,7 @@ class Depth {
     this.block = Number(this.article.querySelector("[data-block-slider]").value);
     this.mark();
     for (const chart of this.charts) {
+      chart.style.setProperty("--blocks", chart.dataset.blocks);
       // A chart that was drawn before it was put aside may have missed a change of colours or of width.
       if (this.drawn.has(chart)) this.draw(chart);
       this.arriving.observe(chart);

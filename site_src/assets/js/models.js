@@ -20,7 +20,7 @@ class Models {
     this.listen();
     this.read();
     this.table.dataset.ready = "";
-    this.one("first").remove();
+    delete this.one("first").dataset.modelsFirst;
     this.one("tools").hidden = false;
   }
 
