@@ -78,8 +78,12 @@ _ACTS = {
 }""",
 }
 
-_TEXT = """() =>
-  document.querySelector("article").innerText.split(/\\n+/).map((line) => line.trim()).filter(Boolean)"""
+#: All of a page's text, with what is laid out only when it comes near.
+_TEXT = """() => {
+  const article = document.querySelector("article");
+  for (const section of article.children) section.style.contentVisibility = "visible";
+  return article.innerText.split(/\\n+/).map((line) => line.trim()).filter(Boolean);
+}"""
 
 
 @dataclass
@@ -142,7 +146,8 @@ def sort_of(path: str) -> str:
     if not name or ending == "html":
         return "html"
     if ending in ("css", "js"):
-        return f"own {ending}" if f"/assets/{ending}/" in path else f"Material {ending}"
+        theme = "/assets/stylesheets/" in path or "/assets/javascripts/" in path
+        return f"Material {ending}" if theme else f"own {ending}"
     return {"woff2": "fonts", "woff": "fonts", "png": "images", "svg": "images", "ico": "images"}.get(ending, "other")
 
 

@@ -27,6 +27,7 @@ from encyclopedia.across.values import place_of, render_value, value_view
 from encyclopedia.facts import SCHEMA, FamilyFacts
 from encyclopedia.page.colours import palette, sheet_of, stylesheet
 from encyclopedia.page.markdown import NAME
+from encyclopedia.page.sheets import FAMILY_SHEET, family_sheet
 from encyclopedia.page.versions import signed
 from encyclopedia.vocabulary import VOCABULARY
 
@@ -83,13 +84,14 @@ def _lens(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
     yield LENS, render_lens(families, templates)
 
 
-def _colours(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+def _sheets(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
+    yield FAMILY_SHEET, family_sheet()
     for hue in sorted({SITE_HUE, MARK_HUE, *(family.hue for family in families)}):
         yield sheet_of(hue), stylesheet(palette(hue)) + "\n"
 
 
 #: In the order in which they are written.
-WRITERS: tuple[Writer, ...] = (_colours, _index, _data, _models, _values, _lens, _compare, _machines, write_releases)
+WRITERS: tuple[Writer, ...] = (_sheets, _index, _data, _models, _values, _lens, _compare, _machines, write_releases)
 
 
 def site_files(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 def document(
     html: str, *, title: str, hue: int, description: str | None = None, scripts: Sequence[str] = (),
-    styles: Sequence[str] = (), sheets: Sequence[str] = (), boost: float | None = None,
+    early: Sequence[str] = (), styles: Sequence[str] = (), sheets: Sequence[str] = (), boost: float | None = None,
 ) -> str:
     """The file of a page.
 
@@ -25,7 +25,9 @@ def document(
         title: what browsers, search and links call it.
         hue: of its marks.
         description: one sentence for search engines.
-        scripts: modules under ``assets/js/`` that this page loads beside the site's own.
+        scripts: modules under ``assets/js/`` that this page loads beside the site's own, once it has been read.
+        early: modules that ``html`` itself loads, in the place where they can run. The browser asks for what they
+            import at once, and for the others' imports when it comes to them.
         styles: sheets under ``assets/css/`` that this page loads beside the site's own.
         sheets: generated ones, from the site's root, that it loads after those.
         boost: how much a find on this page counts in search, where one is not the measure.
@@ -33,7 +35,7 @@ def document(
     front_matter = {"title": _text(title), "description": _text(description) if description else None,
                     "template": "family.html", "hide": ["navigation", "toc"], "scripts": list(scripts),
                     "styles": [sheet_of(hue), *(f"assets/css/{name}" for name in styles), *sheets],
-                    "modules": imported(scripts),
+                    "modules": [*early, *imported(early or scripts)],
                     "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)

@@ -19,14 +19,16 @@ from encyclopedia.page.hero import hero_view
 from encyclopedia.page.module import module_view
 from encyclopedia.page.names import names_table
 from encyclopedia.page.notes import NotesHtml, render_notes
+from encyclopedia.page.sheets import FAMILY_SHEET
 from encyclopedia.page.shown import reference_first
 
 #: How much a find on a page with notes by people counts beside one on a page that is all derived.
 ANNOTATED_BOOST = 1.5
 
+#: What a family's page runs while it is read, as soon as the block stands in it.
+EARLY_SCRIPT = "family.js"
 #: What a family's page loads, in the order of its sections; one that failed loads the sheets of what it shows.
-SCRIPTS = ("family.js", "printout.js", "depth.js", "costs.js")
-STYLES = ("hero.css", "block.css", "diagram.css", "card.css", "api.css", "notes.css", "depth.css", "costs.css")
+SCRIPTS = ("names.js", "printout.js", "depth.js", "costs.js")
 FAILED_STYLES = ("hero.css", "api.css", "notes.css", "failed.css")
 #: What the page of its checks loads.
 CHECKS_STYLES = ("checks.css",)
@@ -48,7 +50,7 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
     html = family_html(family, render_notes(notes, family), templates)
     return document(html, title=title, hue=family.hue, description=subtitle,
                     boost=ANNOTATED_BOOST if family.annotated else None,
-                    scripts=SCRIPTS, styles=STYLES)
+                    early=[EARLY_SCRIPT], scripts=SCRIPTS, sheets=[FAMILY_SHEET])
 
 
 def family_html(
@@ -66,6 +68,7 @@ def family_html(
     return environment(templates).get_template("page/family.html.jinja").render(
         family=family,
         on_site=on_site,
+        early_script=EARLY_SCRIPT,
         hero=hero_view(family),
         contents=[{"checkpoint": checkpoint, "block": block_view(checkpoint, family),
                    "api": api_view(checkpoint, family), "depth": depth_view(checkpoint),

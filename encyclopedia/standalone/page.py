@@ -18,7 +18,8 @@ from encyclopedia.page.colours import palette, stylesheet
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.environment import environment
 from encyclopedia.page.notes import NotesHtml, render_notes
-from encyclopedia.page.render import CHECKS_STYLES, SCRIPTS, STYLES, checks_html, family_html
+from encyclopedia.page.render import CHECKS_STYLES, EARLY_SCRIPT, SCRIPTS, checks_html, family_html
+from encyclopedia.page.sheets import FAMILY_PARTS
 from encyclopedia.standalone.inlining import json_text, material_sheets, modules, relinked, sheets
 from encyclopedia.standalone.reading import LocalConfig
 
@@ -51,12 +52,12 @@ def page_of(
     checks = relinked(checks_html(family, text, notes, project.templates, sources=sources).replace('"../#', '"#'),
                       None if address is None else f"{address}checks/")
     styles, scripts = _of_site(project)
-    scripts += [name for name in SCRIPTS if charts or name != "depth.js"]
+    scripts += [name for name in (EARLY_SCRIPT, *SCRIPTS) if charts or name != "depth.js"]
     folder = project.templates / "standalone"
     importmap, start = modules(scripts, project.source / "assets" / "js",
                                instead={"plotly.js": folder / "plotly.js"} if charts else None)
     assets = project.source / "assets" / "css"
-    shared = sheets([*material_sheets(), *(assets / name for name in (*styles, *STYLES, *CHECKS_STYLES)),
+    shared = sheets([*material_sheets(), *(assets / name for name in (*styles, *FAMILY_PARTS, *CHECKS_STYLES)),
                      folder / "page.css"])
     return environment(project.templates).get_template("standalone/page.html.jinja").render(
         title=title_of(family), local=local, family=family, family_page=address, body=body, checks=checks,

@@ -8,8 +8,9 @@ import pytest
 
 from encyclopedia.build.project import find_project
 from encyclopedia.page.document import document
-from encyclopedia.page.render import FAILED_STYLES, SCRIPTS, STYLES
+from encyclopedia.page.render import FAILED_STYLES, SCRIPTS
 from encyclopedia.page.scripts import imported
+from encyclopedia.page.sheets import FAMILY_PARTS
 
 ASSETS = find_project().root / "site_src" / "assets"
 
@@ -29,4 +30,4 @@ def test_a_script_that_is_not_there_is_an_error() -> None:
 
 
 def test_every_sheet_of_a_family_is_there() -> None:
-    assert [name for name in {*STYLES, *FAILED_STYLES} if not (ASSETS / "css" / name).is_file()] == []
+    assert [name for name in {*FAMILY_PARTS, *FAILED_STYLES} if not (ASSETS / "css" / name).is_file()] == []

@@ -13,17 +13,15 @@ export class Block {
     this.cards = Map.groupBy?.(this.facts.cards, (card) => card.id) ?? grouped(this.facts.cards);
     this.root = root.querySelector("[data-diagram]").closest(".block-view");
     this.strip = root.querySelector(".strip");
-    this.diagram = root.querySelector("[data-diagram]");
+    this.diagrams = root.querySelector("[data-diagram]");
+    this.diagram = this.diagrams.querySelector("[data-part=diagram]");
     this.identity = root.querySelector("[data-identity]");
     this.status = root.querySelector("[data-card-status]");
     this.card = new Card(root.querySelector("[data-card]"));
     this.slider = new Slider(root.querySelector(".slider"), this.kindOf, this.facts.kinds.map((kind) => kind.label), onMove);
     this.kind = this.kindOf[0];
-    this.kept = new Map([...root.querySelectorAll("script[data-kind]")].map((script) => {
-      const content = thaw(script);
-      return [Number(script.dataset.kind), ["diagram", "identity"].map((part) =>
-        [...content.querySelector(`[data-part=${part}]`).childNodes])];
-    }));
+    this.drawn = new Map([[this.kind, [this.diagram, [...this.identity.childNodes]]]]);
+    this.frozen = new Map([...root.querySelectorAll("script[data-kind]")].map((script) => [Number(script.dataset.kind), script]));
     this.shown = this.opening();
     this.pinned = null;
     this.mark();
@@ -42,16 +40,26 @@ export class Block {
     this.slider.set(block);
     const kind = this.kindOf[this.block];
     if (kind !== this.kind) {
-      this.kept.set(this.kind, [[...this.diagram.childNodes], [...this.identity.childNodes]]);
-      const [diagram, identity] = this.kept.get(kind);
       this.unmark();
-      this.diagram.replaceChildren(...diagram);
+      if (!this.drawn.has(kind)) this.drawn.set(kind, this.thawed(kind));
+      const [diagram, identity] = this.drawn.get(kind);
+      // A diagram that was drawn stays in the page, put away with its layout.
+      this.diagram.dataset.away = "";
+      delete diagram.dataset.away;
+      if (!diagram.isConnected) this.diagrams.append(diagram);
+      this.diagram = diagram;
       this.identity.replaceChildren(...identity);
       this.kind = kind;
       this.mark();
       this.diagram.animate?.({ opacity: [0.35, 1] }, { duration: calm() ? 0 : 180, easing: "ease-out" });
     }
     this.refresh();
+  }
+
+  /** The diagram of `kind` and what its identity consists of, made from what the page holds as text. */
+  thawed(kind) {
+    const [diagram, identity] = thaw(this.frozen.get(kind)).children;
+    return [diagram, [...identity.childNodes]];
   }
 
   /** Shows `node`, unless another one is pinned. */

@@ -20,6 +20,7 @@ export class Card {
     const { element, slots } = this;
     element.className = element.className.replace(/role-\w+/, `role-${facts.role}`);
     element.toggleAttribute("data-missing", Boolean(missing));
+    element.dataset.standard = facts.expression;
     if (pinned) element.dataset.pinned = facts.id;
     else delete element.dataset.pinned;
     slots.close.hidden = !pinned;
@@ -32,7 +33,7 @@ export class Card {
     slots.shape.replaceChildren(...(missing ? [make("p", { class: "card-missing" }, missing)] : shape ? cells(facts, shape) : []));
     slots.description.replaceChildren(...rich(facts.description));
     slots.rows.replaceChildren(...(facts.rows ?? []).map((row) => line(row, here)));
-    element.dispatchEvent(new CustomEvent("card:shown", { bubbles: true, detail: { expression: facts.expression, block, kind } }));
+    element.dispatchEvent(new CustomEvent("card:shown", { bubbles: true, detail: { block, kind } }));
   }
 }
 

@@ -1,9 +1,10 @@
 // A family's page: one state (checkpoint, block, pinned part, length of the context), shown by the page and spelled by
-// the address. Others hear of it by `family:block` and `family:checkpoint`, ask by `family:go` and `family:context`.
+// the address. Others hear of it by `family:block` and `family:checkpoint`, ask by
+// `family:ask` (where it is), `family:go` and `family:context`.
+// Runs as soon as the block stands in the page, while what comes after it is still being read.
 
 import { Block, calm } from "./block.js";
 import { thaw } from "./inert.js";
-import "./names.js";
 import { Selector } from "./selector.js";
 import { parse, push, replace } from "./state.js";
 
@@ -11,19 +12,26 @@ class Page {
   constructor(article) {
     this.article = article;
     this.reference = article.querySelector("[data-selector]").dataset.reference;
-    this.regions = new Map([...article.querySelectorAll("[data-region]")].map((region) => [region.dataset.region, region]));
-    this.waiting = article.querySelectorAll("script[data-checkpoint-content], script[data-checkpoint-depth]");
     this.contents = new Map();
     this.blocks = new Map();
     this.selector = new Selector(article.querySelector("[data-selector]"), (id) => this.choose(id));
     this.state = { checkpoint: this.reference, block: 0, pin: null, context: null };
     this.block = this.blockOf(this.reference);
     this.listen();
-    this.follow();
-    if (this.state.pin) {
-      this.block.visible(this.state.pin)?.scrollIntoView({ block: "center" });
-      this.uncover(this.state.pin);
+    this.arrive();
+  }
+
+  /** Shows what the page was opened for. Other checkpoints stand at its end, so for one the whole page has to be there. */
+  arrive() {
+    const asked = parse(location.hash)?.checkpoint ?? this.reference;
+    if (asked !== this.reference && document.readyState === "loading") {
+      document.addEventListener("DOMContentLoaded", () => this.arrive(), { once: true });
+      return;
     }
+    this.follow();
+    if (!this.state.pin) return;
+    this.block.visible(this.state.pin)?.scrollIntoView({ block: "center" });
+    this.uncover(this.state.pin);
   }
 
   /** Shows the state that the address spells; a link to a place on the page changes nothing. */
@@ -66,13 +74,20 @@ class Page {
     if (block !== this.block.block) this.block.move(block);
     if (pin !== this.block.pinned) this.block.pin(pin);
     this.state = { checkpoint, block: this.block.block, pin: this.block.pinned, context };
-    this.announce("family:block", { checkpoint, block: this.block.block, kind: this.block.kind, context });
+    this.tell();
+  }
+
+  /** Says where the page is. */
+  tell() {
+    const { checkpoint, block, context } = this.state;
+    this.announce("family:block", { checkpoint, block, kind: this.block.kind, context });
   }
 
   exchange(checkpoint) {
-    const leaving = partsOf(this.article, this.regions);
+    const regions = regionsOf(this.article);
+    const leaving = partsOf(regions);
     const arriving = this.contents.get(checkpoint) ?? this.thawed(checkpoint);
-    for (const [name, region] of this.regions) region.replaceChildren(...(arriving.get(name) ?? []));
+    for (const [name, region] of regions) region.replaceChildren(...(arriving.get(name) ?? []));
     this.contents.set(this.state.checkpoint, leaving);
     this.contents.delete(checkpoint);
     this.block = this.blockOf(checkpoint);
@@ -82,19 +97,20 @@ class Page {
   /** By region, what the page holds as text for `checkpoint`. */
   thawed(checkpoint) {
     const idOf = ({ dataset }) => dataset.checkpointContent ?? dataset.checkpointDepth;
-    const own = [...this.waiting].filter((script) => idOf(script) === checkpoint);
-    return new Map(own.flatMap((script) => [...partsOf(thaw(script))]));
+    const waiting = this.article.querySelectorAll("script[data-checkpoint-content], script[data-checkpoint-depth]");
+    const own = [...waiting].filter((script) => idOf(script) === checkpoint);
+    return new Map(own.flatMap((script) => [...partsOf(regionsOf(thaw(script)))]));
   }
 
   blockOf(checkpoint) {
     if (!this.blocks.has(checkpoint)) {
-      this.blocks.set(checkpoint, new Block(this.regions.get("block"), (block) => this.move(block)));
+      this.blocks.set(checkpoint, new Block(this.article.querySelector("[data-region=block]"), (block) => this.move(block)));
     }
     return this.blocks.get(checkpoint);
   }
 
   listen() {
-    const region = this.regions.get("block");
+    const region = this.article.querySelector("[data-region=block]");
     const nodeAt = (event) => {
       const part = event.target.closest?.("[data-node], [data-line-of]");
       return part?.dataset.node ?? part?.dataset.lineOf;
@@ -130,6 +146,7 @@ class Page {
     this.article.addEventListener("click", (event) => {
       if (event.target.closest?.("[data-show-in-block]")) region.scrollIntoView({ behavior: calm() ? "auto" : "smooth" });
     });
+    this.article.addEventListener("family:ask", () => this.tell());
     this.article.addEventListener("family:go", ({ detail }) => this.move(detail.block));
     this.article.addEventListener("family:context", ({ detail }) => {
       this.state.context = detail.context;
@@ -152,9 +169,13 @@ class Page {
   }
 }
 
-function partsOf(root, regions) {
-  const found = regions ?? new Map([...root.querySelectorAll("[data-region]")].map((region) => [region.dataset.region, region]));
-  return new Map([...found].map(([name, region]) => [name, [...region.childNodes]]));
+/** By name, the elements under `root` whose content is a checkpoint's. */
+function regionsOf(root) {
+  return new Map([...root.querySelectorAll("[data-region]")].map((region) => [region.dataset.region, region]));
+}
+
+function partsOf(regions) {
+  return new Map([...regions].map(([name, region]) => [name, [...region.childNodes]]));
 }
 
 const article = document.querySelector("article.family");

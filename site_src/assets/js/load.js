@@ -34,7 +34,7 @@ export function blockOf(page, id) {
   kinds.forEach(({ blocks }, kind) => blocks.forEach((block) => { kindOf[block] = kind; }));
   const homes = new Map([...root.querySelectorAll("script[data-kind]")].map((script) =>
     [Number(script.dataset.kind), thaw(script).querySelector("[data-part=diagram]")]));
-  homes.set(kindOf[0], root.querySelector("[data-diagram]"));
+  homes.set(kindOf[0], root.querySelector("[data-diagram] [data-part=diagram]"));
   // Two diagrams beside each other have the room that one has on a phone.
   for (const home of homes.values()) home.querySelector(".diagram-wide").remove();
   const diagrams = new Map([...homes].map(([kind, home]) => [kind, [...home.childNodes]]));

@@ -29,10 +29,11 @@ class Names {
     });
     article.addEventListener("family:checkpoint", () => { this.kindOf = null; });
     article.addEventListener("family:block", ({ detail }) => this.follow(detail));
-    article.addEventListener("card:shown", ({ detail, target }) => {
-      target.dataset.standard = detail.expression;
-      if (this.checkpoint) this.speakCard({ block: detail.block, kind: detail.kind });
+    article.addEventListener("card:shown", ({ detail }) => {
+      if (this.checkpoint) this.speakCard(detail);
     });
+    // The page may have said where it is before anybody here listened.
+    article.dispatchEvent(new CustomEvent("family:ask"));
   }
 
   /** Goes along with the page to another block, and to another checkpoint's table. */

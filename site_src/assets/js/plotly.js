@@ -28,7 +28,7 @@ export function plotly() {
  * element takes the place of the inline sheet for maps, which it makes where none is.
  */
 function lendSheet() {
-  const sheet = document.querySelector('link[rel="stylesheet"][href$="/depth.css"]');
+  const sheet = document.querySelector('link[rel="stylesheet"][href$="/family.css"]');
   if (sheet) sheet.id = "plotly.js-style-global";
   const maps = document.createElement("template");
   maps.id = MAPS_SHEET;
