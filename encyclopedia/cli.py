@@ -22,6 +22,7 @@ from encyclopedia.build.site import Engine, SiteFailed, build_site
 from encyclopedia.checkpoints import BrokenConfig, families_recorded, read_family
 from encyclopedia.coverage import all_families
 from encyclopedia.diff import NothingToCompare, compare_families, lines_of, write_record
+from encyclopedia.page.wording import counted
 
 #: Exit codes: something the command was asked to do failed; the command was called wrongly; it was interrupted.
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -205,7 +206,7 @@ def page(
         "--output", "-o", help="The file to write; NAME.html by default.")] = None,
     site: Annotated[str | None, typer.Option(help="The address of a built site for links to its pages.")] = None,
     charts: Annotated[bool, typer.Option(
-        "--charts", help="Have the charts in it, for which it is 4.8 MB larger.")] = False,
+        "--charts", help="Have the charts in it, for which it is some 5 MB larger.")] = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds that the capture may take.")] = 120,
 ) -> None:
     """Make the page of one's own config as one file that opens from disk; no code of a checkpoint is run."""
@@ -347,7 +348,7 @@ def names(families: Families = None) -> None:
             continue
         write_names(family, record)
         same = sum(name.same for name in record.names)
-        out.print(f"{family}: {same} values found, {_counted(len(record.names) - same, 'name')} for something else",
+        out.print(f"{family}: {same} values found, {counted(len(record.names) - same, 'name')} for something else",
                   highlight=False)
     if failed and families:
         raise typer.Exit(FAILED)
@@ -383,13 +384,9 @@ def _write(project: Project, families: list[str] | None, jobs: int, force: bool)
     chosen = _chosen(families)
     outcome = family_facts(project, chosen, jobs=jobs, force=force, console=err)
     write_pages(project, outcome.families, list(outcome.failures))
-    err.print(f"{_counted(len(outcome.families), 'page')} written, "
-              f"{_counted(outcome.captured, 'checkpoint')} captured", style="dim", highlight=False)
+    err.print(f"{counted(len(outcome.families), 'page')} written, "
+              f"{counted(outcome.captured, 'checkpoint')} captured", style="dim", highlight=False)
     return outcome
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _failure_lines(outcome: Outcome) -> list[str]:

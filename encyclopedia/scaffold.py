@@ -16,6 +16,7 @@ from encyclopedia.capture.checkpoint import capture_checkpoint
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.coverage import reference_record
 from encyclopedia.facts import CheckpointFacts
+from encyclopedia.families import family
 from encyclopedia.page.derived import KindOrder, orders_of, title_from
 from encyclopedia.quirks import QUIRKS
 
@@ -91,7 +92,7 @@ def _words(model_type: str, facts: CheckpointFacts) -> dict:
         "quirks": [QUIRKS[slug] for slug in facts.quirks],
         "withdrawn": withdrawn,
         "identities": list(dict.fromkeys(kind.identity for kind in facts.kinds if kind.identity is not None)),
-        "hue": sum(model_type.encode()) * 37 % 360,
+        "hue": family(model_type).hue,
     }
 
 

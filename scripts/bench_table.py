@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Page, sync_playwright  # noqa: E402
 
-from encyclopedia.across.model_table import render_models, table_json  # noqa: E402
 from encyclopedia.across.models import Table, model_table  # noqa: E402
+from encyclopedia.across.models_page import render_models, table_json  # noqa: E402
 from encyclopedia.build.facts import families_in  # noqa: E402
 from tests.browser.chromium import launch  # noqa: E402
 

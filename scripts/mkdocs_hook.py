@@ -12,10 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from encyclopedia.build.site import PAGES_WRITTEN
 
-#: Set by the build command, which has written the pages itself.
-PAGES_WRITTEN = "ENCYCLOPEDIA_PAGES_WRITTEN"
+ROOT = Path(__file__).resolve().parent.parent
 
 serving = False
 

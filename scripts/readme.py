@@ -1,4 +1,4 @@
-"""Write the table of families by kind into the README, from the data of the built site.
+"""Write the table of families by sort into the README, from the data of the built site.
 
     python scripts/readme.py [--check]
 
@@ -11,26 +11,29 @@ import re
 import sys
 from pathlib import Path
 
+from encyclopedia.across.sorts_table import sorts_table
 from encyclopedia.build.facts import families_in
-from encyclopedia.page.kinds_table import kinds_table
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-BETWEEN = re.compile(r"(?<=<!-- families by kind -->\n).*?(?=<!-- end -->)", re.DOTALL)
+BETWEEN = re.compile(r"(?<=<!-- families by sort -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def table() -> str:
     """The table over every family in the site's data."""
-    return kinds_table(families_in(ROOT / "site_src" / "data"))
+    return sorts_table(families_in(ROOT / "site_src" / "data"))
 
 
 def main() -> int:
     """Write the table, or compare it."""
     text = README.read_text(encoding="utf-8")
-    written = BETWEEN.sub(lambda _: table(), text)
+    written, tables = BETWEEN.subn(lambda _: table(), text)
+    if tables != 1:
+        print("README.md: no table of families stands between its two marks: put them back, then run scripts/readme.py")
+        return 1
     if "--check" in sys.argv[1:]:
         if written != text:
-            print("README.md: its table of families by kind is not the built site's: run scripts/readme.py")
+            print("README.md: its table of families by sort is not the built site's: run scripts/readme.py")
             return 1
         return 0
     README.write_text(written, encoding="utf-8")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from encyclopedia.across.checks import render_site_checks
 from encyclopedia.across.compare import MARK_HUE, render_compare
 from encyclopedia.across.index import index_data, render_index
 from encyclopedia.across.lens import PATH as LENS
@@ -15,10 +16,9 @@ from encyclopedia.across.llms import llms_text
 from encyclopedia.across.machines import render_machines
 from encyclopedia.across.matrix import SHEET as MATRIX_SHEET
 from encyclopedia.across.matrix import matrix_sheet, render_matrix
-from encyclopedia.across.model_table import SHEET as MODELS_SHEET
-from encyclopedia.across.model_table import models_sheet, render_models, table_csv, table_json
 from encyclopedia.across.models import model_table
-from encyclopedia.across.overview import render_site_checks
+from encyclopedia.across.models_page import SHEET as MODELS_SHEET
+from encyclopedia.across.models_page import models_sheet, render_models, table_csv, table_json
 from encyclopedia.across.page import SITE_HUE
 from encyclopedia.across.presence import key_of, survey
 from encyclopedia.across.releases import write_releases

@@ -11,6 +11,7 @@ from pathlib import Path
 from encyclopedia.across.page import render_page
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.lens import LensName, LensRecord, families_named, lens_record
+from encyclopedia.page.claims import Phrase
 from encyclopedia.page.code import VALUE_ROLES
 from encyclopedia.vocabulary import VOCABULARY
 
@@ -23,15 +24,6 @@ _NORM_WEIGHT = re.compile(r"(before the weight(?: and bias)?) of \S+")
 
 
 @dataclass(frozen=True)
-class Word:
-    """A stretch of a sentence: prose, or a name with the role of the value it names."""
-
-    text: str
-    code: bool = False
-    role: str | None = None
-
-
-@dataclass(frozen=True)
 class FamilyLink:
     """A family by its ``model_type``, with its page's address where the site has one."""
 
@@ -40,7 +32,7 @@ class FamilyLink:
 
 
 @dataclass(frozen=True)
-class ValueRow:
+class HookRow:
     """A value and the hooks that hold it.
 
     Attributes:
@@ -71,7 +63,7 @@ class DifferenceRow:
     value: str
     role: str
     hook: str
-    difference: tuple[Word, ...]
+    difference: tuple[Phrase, ...]
     families: tuple[FamilyLink, ...]
 
 
@@ -79,7 +71,7 @@ class DifferenceRow:
 class Trap:
     """Something about hooks that an experiment would not notice, with the families in which a run showed it."""
 
-    words: tuple[Word, ...]
+    said: tuple[Phrase, ...]
     families: tuple[FamilyLink, ...]
 
 
@@ -97,7 +89,7 @@ class LensView:
 
     releases: tuple[str, ...]
     families: tuple[FamilyLink, ...]
-    values: tuple[ValueRow, ...]
+    values: tuple[HookRow, ...]
     traps: tuple[Trap, ...]
     differences: tuple[DifferenceRow, ...]
 
@@ -136,7 +128,7 @@ def render_lens(families: Sequence[FamilyFacts], templates: Path) -> str:
 Links = Callable[[Sequence[str]], tuple[FamilyLink, ...]]
 
 
-def _values(records: Mapping[str, LensRecord], links: Links) -> tuple[ValueRow, ...]:
+def _values(records: Mapping[str, LensRecord], links: Links) -> tuple[HookRow, ...]:
     rows = []
     for value in VOCABULARY:
         found = [(family, name) for family, record in records.items() for name in record.names
@@ -149,7 +141,7 @@ def _values(records: Mapping[str, LensRecord], links: Links) -> tuple[ValueRow, 
         hook, *others = sorted(by_hook, key=lambda hook: (-len(by_hook[hook]), hook))
         lying = Counter(name.difference for _, name in found if name.hook == hook)
         axes = lying.most_common(1)[0][0]
-        rows.append(ValueRow(f"{value.host}.{value.name}", value.host, value.name, value.role.value, hook,
+        rows.append(HookRow(f"{value.host}.{value.name}", value.host, value.name, value.role.value, hook,
                              links(by_hook[hook]), None if axes is None else axes.removeprefix("axes "),
                              tuple((other, links(by_hook[other])) for other in others)))
     return tuple(rows)
@@ -163,7 +155,7 @@ def _differences(records: Mapping[str, LensRecord], links: Links) -> tuple[Diffe
             if not name.same:
                 found[name.host, name.value, name.hook, _without_norm(name.difference or "")].append(family)
     ranked = sorted(found, key=lambda key: (order[key[0], key[1]], -len(found[key]), key))
-    return tuple(DifferenceRow(value, VALUE_ROLES[value], hook, _words(text), links(found[host, value, hook, text]))
+    return tuple(DifferenceRow(value, VALUE_ROLES[value], hook, _phrases(text), links(found[host, value, hook, text]))
                  for host, value, hook, text in ranked)
 
 
@@ -196,7 +188,7 @@ def _traps(records: Mapping[str, LensRecord], links: Links) -> tuple[Trap, ...]:
         *((f"Only a model loaded with attn_implementation=\"eager\" has {hooks} in the cache", families)
           for hooks, families in _together(eager, "and")),
     ]
-    return tuple(Trap(_words(text), links(families)) for text, families in sentences)
+    return tuple(Trap(_phrases(text), links(families)) for text, families in sentences)
 
 
 def _together(families: Mapping[str, list[str]], word: str = "or") -> list[tuple[str, list[str]]]:
@@ -208,13 +200,13 @@ def _together(families: Mapping[str, list[str]], word: str = "or") -> list[tuple
     return [(f" {word} ".join(sorted(hooks[found])), list(found)) for found in ranked]
 
 
-def _words(text: str) -> tuple[Word, ...]:
+def _phrases(text: str) -> tuple[Phrase, ...]:
     """``text`` with its names set apart: hooks, values, modules, axes."""
     found, end = [], 0
     for match in re.finditer(r"blocks\.\{i\}\.[\w.]+|attn_implementation=\"eager\"|\[[^\]]*\]|[A-Za-z]\w*_\w+(?:\.\w+)*"
                              r"|\b\w+\.\w+[\w.]*|sqrt\(\w+\)", text):
         if match.start() > end:
-            found.append(Word(text[end:match.start()]))
-        found.append(Word(match[0], code=True, role=VALUE_ROLES.get(match[0])))
+            found.append(Phrase(text[end:match.start()]))
+        found.append(Phrase(match[0], code=True, role=VALUE_ROLES.get(match[0])))
         end = match.end()
-    return (*found, Word(text[end:])) if end < len(text) else tuple(found)
+    return (*found, Phrase(text[end:])) if end < len(text) else tuple(found)

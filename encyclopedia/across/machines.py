@@ -16,11 +16,14 @@ from pydantic.fields import FieldInfo
 
 from encyclopedia import facts
 from encyclopedia.across.page import render_page
+from encyclopedia.across.presence import key_of
+from encyclopedia.across.values import place_of
 from encyclopedia.facts import SCHEMA, Fact, FamilyFacts
 from encyclopedia.page.code import CodeBlock, code_block
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.markdown import NAME
 from encyclopedia.page.versions import versions_of
+from encyclopedia.vocabulary import VOCABULARY
 
 #: Keys of the facts whose declarations say no more than their names.
 PLAIN: Mapping[str, Mapping[str, str]] = {
@@ -134,11 +137,12 @@ class Key:
 
 @dataclass(frozen=True)
 class MachinesView:
-    """The page for ``machines.html.jinja``; ``family`` is one to show files of."""
+    """The page for ``machines.html.jinja``; ``family`` and ``value`` are those whose files it links to."""
 
     schema: int
     family: str
     title: str
+    value: str
     markdown: str
     families: int
     example: CodeBlock
@@ -164,6 +168,7 @@ def machines_view(families: Sequence[FamilyFacts], index: Mapping[str, Any]) -> 
         schema=SCHEMA,
         family=shown.model_type,
         title=title_of(shown),
+        value=place_of(key_of(VOCABULARY[0])),
         markdown=NAME,
         families=len(families),
         example=code_block(example(shown.model_type), "python"),

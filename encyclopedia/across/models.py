@@ -268,8 +268,10 @@ def answers(cell: Cell) -> list[int] | list[str] | list[int | str]:
     return [] if cell is None else cell if isinstance(cell, list) else [cell]
 
 
-_SHORT = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
-_SHORT_BYTES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+_COUNTS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
+_PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+#: Units that a short number is written with, under prefixes; anything else is counted.
+_WITH_UNIT = {"bytes": "B", "FLOPs": "FLOP"}
 
 
 def written(column: Column, cell: Cell) -> str:
@@ -279,9 +281,10 @@ def written(column: Column, cell: Cell) -> str:
 
 
 def number(column: Column, value: int) -> str:
-    """A number as a column writes it: ``8,030,261,248``, or ``8.03 B`` where it writes short."""
+    """A number as a column writes it: in full, or ``8.03 B``, ``16.1 GB`` or ``6.03 GFLOP`` where it writes short."""
     if column.format == "short":
-        for size, name in _SHORT_BYTES if column.unit == "bytes" else _SHORT:
+        unit = _WITH_UNIT.get(column.unit or "", "")
+        for size, name in _PREFIXES if unit else _COUNTS:
             if value >= size:
-                return f"{float(f'{value / size:.3g}'):g} {name}"
+                return f"{float(f'{value / size:.3g}'):g} {name}{unit}"
     return f"{value:,}"

@@ -116,7 +116,7 @@ class ExampleView:
 
 
 @dataclass(frozen=True)
-class LensName:
+class HookName:
     """A name that TransformerLens has for the value, and on how many families they were compared.
 
     Attributes:
@@ -149,7 +149,7 @@ class ValueView:
     twin: Neighbour | None
     example: ExampleView | None
     elsewhere: tuple[tuple[NameLine, CodeBlock | None], ...]
-    lens: tuple[LensName, ...]
+    lens: tuple[HookName, ...]
     parts: tuple[Part, ...]
     having: int
     total: int
@@ -255,13 +255,13 @@ def _first_kind(value: ValueFacts) -> int:
     return next((index for index, shape in enumerate(value.shapes) if shape is not None), 0)
 
 
-def _lens(key: Key, having: Sequence[SurveyedFamily]) -> tuple[LensName, ...]:
+def _lens(key: Key, having: Sequence[SurveyedFamily]) -> tuple[HookName, ...]:
     found: Counter[tuple[str, str | None]] = Counter()
     for family in having:
         kind = _first_kind(_served(key, family.checkpoint)[1])
         found.update((name.text, name.note) for name in names_elsewhere(family.facts, family.checkpoint, *key, kind)
                      if name.vocabulary == "transformer_lens" and name.text is not None)
-    return tuple(LensName(hook, note, families) for (hook, note), families in found.most_common())
+    return tuple(HookName(hook, note, families) for (hook, note), families in found.most_common())
 
 
 def _part(state: State, key: Key, found: Survey, *, several: bool) -> Part:

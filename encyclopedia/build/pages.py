@@ -14,7 +14,7 @@ from encyclopedia.build.project import Project
 from encyclopedia.build.vendor import copy_libraries
 from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.markdown import NAME, family_markdown
-from encyclopedia.page.module import source_file
+from encyclopedia.page.module import files_there, source_file
 from encyclopedia.page.render import render_checks, render_family
 from encyclopedia.page.versions import signed
 
@@ -29,7 +29,7 @@ def write_pages(project: Project, families: Sequence[FamilyFacts], failed: Seque
         _data(project, name).unlink(missing_ok=True)
         for folder in (_page(project, name).parent, project.source / "source" / name):
             shutil.rmtree(folder, ignore_errors=True)
-    for family in families:
+    for family in (files_there(family, project.root) for family in families):
         notes = project.notes_of(family.model_type)
         text = notes.read_text(encoding="utf-8") if notes is not None else ""
         _copy_sources(project, family)
@@ -63,7 +63,5 @@ def _data(project: Project, model_type: str) -> Path:
 def _copy_sources(project: Project, family: FamilyFacts) -> None:
     """Put the family's own files on the site, as text, so that its page can link to them."""
     for source in family.sources:
-        path = project.root / source.path
-        if path.is_file():
-            target = project.source / "source" / family.model_type / source_file(source)
-            write_text(target, path.read_text(encoding="utf-8"))
+        target = project.source / "source" / family.model_type / source_file(source)
+        write_text(target, (project.root / source.path).read_text(encoding="utf-8"))

@@ -128,4 +128,3 @@ def split_name(name: str) -> tuple[str, int | None]:
     if inside is None:
         return name, None
     return f"blocks.{{i}}.{name[inside.end():]}", int(inside[1])
-

@@ -1,1 +1,1 @@
-"""Pages: from facts to HTML fragments. Knows neither torch nor the site engine."""
+"""A family's pages: from facts to HTML and Markdown. Knows neither torch nor the site engine."""

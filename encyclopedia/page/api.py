@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, KindFacts, ValueFacts
-from encyclopedia.page.claims import HowChecked, address, how_checked
+from encyclopedia.page.claims import HowChecked, claims_address, how_checked
 from encyclopedia.page.course import course_of
 from encyclopedia.page.names import NameLine, name_lines
 from encyclopedia.page.printout import PrintoutView, printout_view
@@ -51,7 +51,6 @@ class ValueRow:
     role: str
     layout: str | None
     dims: tuple[str, ...]
-    dtype: str | None
     shapes: tuple[ShapeLine, ...]
     present: str | None
     description: str
@@ -59,7 +58,6 @@ class ValueRow:
     location: str
     condition: str | None
     condition_label: str | None
-    writable: bool
     how: HowChecked | None
     address: str | None
     elsewhere: tuple[NameLine, ...]
@@ -74,7 +72,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Unconfirmed:
+class LeftOut:
     """Values of a native class that were left out, because no run confirmed them, and why."""
 
     native: str
@@ -91,7 +89,7 @@ class HostTable:
     classes: tuple[str, ...]
     rows: tuple[ValueRow, ...]
     conditions: tuple[Condition, ...]
-    unconfirmed: tuple[Unconfirmed, ...]
+    unconfirmed: tuple[LeftOut, ...]
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ def api_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> ApiView:
         missing=tuple(_missing(checkpoint)),
         checked=sum(row.how is not None for table in tables for row in table.rows),
         total=sum(len(table.rows) for table in tables),
-        claims=address(checkpoint.id),
+        claims=claims_address(checkpoint.id),
         printout=printout_view(checkpoint),
         config=config_view(checkpoint),
     )
@@ -211,13 +209,13 @@ def _table(host: HostFacts, checkpoint: CheckpointFacts, named: FamilyFacts | No
     )
 
 
-def unconfirmed(checkpoint: CheckpointFacts, host: str) -> tuple[Unconfirmed, ...]:
+def unconfirmed(checkpoint: CheckpointFacts, host: str) -> tuple[LeftOut, ...]:
     """What was left out of a host's values, those with one reason together."""
     names: dict[tuple[str, str], list[str]] = {}
     for left in checkpoint.unconfirmed:
         if left.host == host:
             names.setdefault((left.native, left.reason), []).append(left.name)
-    return tuple(Unconfirmed(native, tuple(found), reason.rstrip(".")) for (native, reason), found in names.items())
+    return tuple(LeftOut(native, tuple(found), reason.rstrip(".")) for (native, reason), found in names.items())
 
 
 def value_row(
@@ -241,7 +239,6 @@ def value_row(
         role=value.role,
         layout=value.layout,
         dims=tuple(value.dims),
-        dtype=value.dtype,
         shapes=_shapes(having),
         present=None if everywhere else f"on {blocks(_blocks_of([kind for kind, _ in having]))}",
         description=value.description,
@@ -249,7 +246,6 @@ def value_row(
         location=value.location,
         condition=value.condition,
         condition_label=_condition_label(value.condition, everywhere=everywhere),
-        writable=value.writable,
         how=how_checked(checkpoint, host.name, value),
         address=f"#ckpt={quote(checkpoint.id)}&block={first}&pin={node}" if node else None,
         elsewhere=() if named is None else name_lines(

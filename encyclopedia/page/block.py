@@ -9,14 +9,13 @@ from typing import Any
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, KindFacts
 from encyclopedia.page.cards import Card, cards_of
-from encyclopedia.page.claims import address
+from encyclopedia.page.claims import claims_address
 from encyclopedia.page.course import STREAM, course, course_of
-from encyclopedia.page.diagram import HOST_ROLES, NARROW, WIDE, Drawing, draw
-from encyclopedia.page.hero import HeroView, SummaryView, hero_view, summary_view
+from encyclopedia.page.diagram import draw
+from encyclopedia.page.drawing import HOST_ROLES, NARROW, WIDE, Drawing
+from encyclopedia.page.hero import SummaryView, summary_view
 from encyclopedia.page.names import NameLine, name_lines
 from encyclopedia.page.wording import counted, error
-
-__all__ = ["BlockView", "HeroView", "SummaryView", "block_view", "hero_view", "summary_view"]
 
 #: The looks that ticks have, from the most frequent kind to the rarest.
 TICK_LOOKS = 8
@@ -144,7 +143,7 @@ def identity_claim(checkpoint: CheckpointFacts) -> str:
 
 def _identity_href(checkpoint: CheckpointFacts) -> str | None:
     listed = next((claim for claim in checkpoint.claims if claim.sort == "identity"), None)
-    return None if listed is None else address(checkpoint.id, listed.host, listed.value)
+    return None if listed is None else claims_address(checkpoint.id, listed.host, listed.value)
 
 
 def identity_tokens(kind: KindFacts) -> tuple[Token, ...]:

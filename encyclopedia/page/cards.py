@@ -14,9 +14,9 @@ from typing import Any
 from encyclopedia.facts import CheckpointFacts, HostFacts, KindFacts, PartFacts, SublayerFacts, ValueFacts
 from encyclopedia.page.claims import NOT_CHECKED, how_checked
 from encyclopedia.page.course import Course, course_of
-from encyclopedia.page.diagram import HOST_ROLES
+from encyclopedia.page.drawing import HOST_ROLES
 from encyclopedia.page.tree import class_at
-from encyclopedia.page.wording import PART_TITLES, counted, sizes_of, title_of
+from encyclopedia.page.wording import PART_TITLES, counted, sizes_of, sublayer_title
 
 BLOCK = "model.layers[i]"
 
@@ -176,7 +176,7 @@ def _sublayer(here: Here, way: Course, sublayer: SublayerFacts, position: int) -
     phrases = "; ".join(sizes_of(sublayer, kind.sizes))
     yield Card(
         f"sublayer.{sublayer.host}", "module", role, path,
-        f"{title_of(sublayer, kind.sizes)}{f' with {phrases}' if phrases else ''}.",
+        f"{sublayer_title(sublayer, kind.sizes)}{f' with {phrases}' if phrases else ''}.",
         rows=(*_module_rows(path, sublayer.class_name),
               Row("reads", _reads(sublayer)),
               Row(*(("adds", f"`{sublayer.contribution}`, to the residual stream") if sublayer.host in way.stated

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from encyclopedia.facts import CheckpointFacts, ClaimFacts, FamilyFacts, SnippetFacts
 from encyclopedia.notes import fences
-from encyclopedia.page.api import Unconfirmed, unconfirmed
-from encyclopedia.page.claims import SORTS, Phrase, anchor, claims_by_sort, figure, phrases, snippets_run
+from encyclopedia.page.api import LeftOut, unconfirmed
+from encyclopedia.page.claims import SORTS, Phrase, claims_anchor, claims_by_sort, figure, phrases, snippets_run
 from encyclopedia.page.code import VALUE_ROLES
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.module import source_file
@@ -139,7 +139,7 @@ class CheckpointClaims:
     largest: str
     twin: str
     unchecked: tuple[str, ...]
-    left_out: tuple[tuple[str, tuple[Unconfirmed, ...]], ...]
+    left_out: tuple[tuple[str, tuple[LeftOut, ...]], ...]
     hosts: tuple[HostClaims, ...]
 
     @property
@@ -220,7 +220,7 @@ def _checkpoint(checkpoint: CheckpointFacts, family: FamilyFacts) -> CheckpointC
     errors = [claim.error for claim in checkpoint.claims if claim.error is not None]
     blocks = checkpoint.checks.identity.blocks if checkpoint.checks else 0
     return CheckpointClaims(
-        id=anchor(checkpoint.id),
+        id=claims_anchor(checkpoint.id),
         owner=owner + slash,
         name=name,
         opened=checkpoint.id == family.reference,
@@ -247,7 +247,7 @@ def _hosts(checkpoint: CheckpointFacts) -> Iterator[HostClaims]:
     for host, subjects in claims.items():
         if subjects:
             yield HostClaims(expressions.get(host, host), tuple(
-                Subject(anchor(checkpoint.id, host, name), name,
+                Subject(claims_anchor(checkpoint.id, host, name), name,
                         order.get((host, name or ""), VALUE_ROLES.get(name or "", "stream")), _by_sort(about))
                 for name, about in subjects.items()))
 

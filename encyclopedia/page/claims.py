@@ -33,7 +33,7 @@ _NATIVE = re.compile(r"\w+_\w+")
 
 @dataclass(frozen=True)
 class Phrase:
-    """A stretch of a claim: prose, or a name with the role of the value it names."""
+    """A stretch of a sentence: prose, or a name with the role of the value it names."""
 
     text: str
     code: bool = False
@@ -74,15 +74,15 @@ def figure(claim: ClaimFacts) -> str:
     return "exact" if claim.error == 0.0 else error(claim.error)
 
 
-def anchor(checkpoint: str, host: str | None = None, value: str | None = None) -> str:
+def claims_anchor(checkpoint: str, host: str | None = None, value: str | None = None) -> str:
     """The id, on the page of checks, of a checkpoint, or of a value of it (``None`` on a host for the block)."""
     path = [checkpoint] if host is None else [checkpoint, host, value or "block"]
     return re.sub(r"[^\w./-]", "-", "/".join(path))
 
 
-def address(checkpoint: str, host: str | None = None, value: str | None = None) -> str:
-    """The address of :func:`anchor`, seen from the family's page."""
-    return f"{CHECKS}#{anchor(checkpoint, host, value)}"
+def claims_address(checkpoint: str, host: str | None = None, value: str | None = None) -> str:
+    """The address of :func:`claims_anchor`, seen from the family's page."""
+    return f"{CHECKS}#{claims_anchor(checkpoint, host, value)}"
 
 
 def snippets_run(family: FamilyFacts, checkpoint: str) -> int:
@@ -162,7 +162,7 @@ def how_checked(
         claim="".join(f"`{phrase.text}`" if phrase.code else phrase.text for phrase in phrases(best.text)),
         figure=off if off in ("exact", HOLDS) else f"error {off}",
         more=f"and {counted(further, 'more claim')}" if further else "see how",
-        href=address(checkpoint.id, host, value.name),
+        href=claims_address(checkpoint.id, host, value.name),
     )
 
 

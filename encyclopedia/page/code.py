@@ -33,13 +33,11 @@ class CodeBlock:
     """A block of code for ``code.html.jinja``.
 
     Attributes:
-        language: the language as its author named it.
         tokens: the source, piece by piece; their texts joined are the source.
         status: whether it was run, in a phrase, or ``None`` where nothing is said.
         ran: whether ``status`` tells of a run.
     """
 
-    language: str
     tokens: tuple[CodeToken, ...]
     status: str | None = None
     ran: bool = False
@@ -70,7 +68,7 @@ class StandardNamesLexer(PythonLexer):
 
 def code_block(source: str, language: str = "", status: str | None = None, *, ran: bool = False) -> CodeBlock:
     """``source`` as a block; a ``language`` nobody knows is shown as plain text."""
-    return CodeBlock(language, tuple(tokens(source, language)), status, ran)
+    return CodeBlock(tuple(tokens(source, language)), status, ran)
 
 
 def tokens(source: str, language: str = "python") -> Iterator[CodeToken]:
@@ -121,4 +119,3 @@ def _classes(kind: Any) -> str:
             return _CLASSES[kind]
         kind = kind.parent
     return ""
-

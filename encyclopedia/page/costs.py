@@ -106,7 +106,7 @@ def cache_bytes(entries: Sequence[CacheEntry], length: int) -> int:
 
 
 def byte_size(count: int) -> str:
-    """Bytes for reading, in powers of 1,000: ``66.9 GB``, ``131 KB``, ``512 B``."""
+    """Bytes for reading, in powers of 1,000: ``66.9 GB``, ``131 kB``, ``512 B``."""
     return scaled(count, "B")
 
 
@@ -117,7 +117,7 @@ def flop_size(count: int) -> str:
 
 def scaled(count: int, unit: str) -> str:
     """``count`` with three digits or so and the prefix of a power of 1,000."""
-    for prefix, size in (("P", 10**15), ("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3)):
+    for prefix, size in (("P", 10**15), ("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if count >= size:
             value = count / size
             return f"{value:.0f} {prefix}{unit}" if value >= 100 else f"{value:.1f} {prefix}{unit}"

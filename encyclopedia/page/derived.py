@@ -11,8 +11,7 @@ from encyclopedia.page.course import Course, course_of
 from encyclopedia.page.mixers import Mixer, mixer_of
 from encyclopedia.page.ranges import blocks
 from encyclopedia.page.shown import reference_of
-from encyclopedia.page.wording import counted, sizes_of
-from encyclopedia.page.wording import title_of as title_of_sublayer
+from encyclopedia.page.wording import counted, sizes_of, sublayer_title
 from encyclopedia.quirks import QUIRKS
 
 #: How many quirks a derived sentence names.
@@ -86,7 +85,6 @@ def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-
 @dataclass(frozen=True)
 class KindOrder:
     """One kind of block as steps, in which backticks set code."""
@@ -106,7 +104,7 @@ def _steps(kind: KindFacts, way: Course) -> Iterator[str]:
     for row in way.rows:
         for lane, sublayer in enumerate(row):
             sizes = "; ".join(sizes_of(sublayer, kind.sizes))
-            title = title_of_sublayer(sublayer, kind.sizes)
+            title = sublayer_title(sublayer, kind.sizes)
             title = title if title == "MLP" else title.lower()
             reads = "the stream" if sublayer.norm is None else f"the stream through `{sublayer.norm}`"
             beside = f"Beside it, `{sublayer.host}`" if lane else f"`{sublayer.host}`"

@@ -13,8 +13,6 @@ from encyclopedia.page.course import Course, course, factor_in_short
 from encyclopedia.page.drawing import (
     HOST_ROLES,
     LINE,
-    NARROW,
-    WIDE,
     Drawing,
     Edge,
     Mark,
@@ -27,9 +25,7 @@ from encyclopedia.page.drawing import (
 )
 from encyclopedia.page.geometry import Box, Point, number, polyline
 from encyclopedia.page.interior import interior_of
-from encyclopedia.page.wording import broken_name, sizes_of, title_of
-
-__all__ = ["HOST_ROLES", "NARROW", "WIDE", "Drawing", "Style", "draw"]
+from encyclopedia.page.wording import broken_name, sizes_of, sublayer_title
 
 #: Radius of an add, and of a gate.
 ADD, GATE = 14.0, 11.0
@@ -144,7 +140,7 @@ class _Painter:
             height = max(height, pill.bottom - top)
         module = Box(style.module, top, style.width - style.margin - style.module, height)
         self._norm(sublayer, pill, module)
-        title = title_of(sublayer, self.kind.sizes)
+        title = sublayer_title(sublayer, self.kind.sizes)
         self.drawing.nodes.append(Node(f"sublayer.{sublayer.host}", "sublayer", role,
                                        f"{sublayer.host}, {title}", module, texts,
                                        hit=Box(module.x, top, module.width, min(header, height))))
@@ -215,7 +211,7 @@ class _Painter:
 
     def _header(self, sublayer: SublayerFacts, top: float) -> tuple[float, tuple[Text, ...]]:
         style = self.style
-        x, title = style.module + style.pad, title_of(sublayer, self.kind.sizes)
+        x, title = style.module + style.pad, sublayer_title(sublayer, self.kind.sizes)
         phrases = sizes_of(sublayer, self.kind.sizes)
         room = style.width - style.margin - style.module - 2 * style.pad
         beside = [sublayer.host, *phrases]

@@ -47,20 +47,6 @@ class Box:
         """This box, shifted."""
         return replace(self, x=self.x + dx, y=self.y + dy)
 
-    def overlaps(self, other: Box) -> bool:
-        """Whether the two share more than an edge."""
-        return (self.x < other.right and other.x < self.right and self.y < other.bottom and other.y < self.bottom)
-
-    def encloses(self, other: Box, slack: float = 1e-6) -> bool:
-        """Whether ``other`` lies inside this box."""
-        return (self.x - slack <= other.x and other.right <= self.right + slack
-                and self.y - slack <= other.y and other.bottom <= self.bottom + slack)
-
-    def touches(self, point: Point, slack: float = 0.5) -> bool:
-        """Whether ``point`` lies in this box or on its border."""
-        x, y = point
-        return (self.x - slack <= x <= self.right + slack) and (self.y - slack <= y <= self.bottom + slack)
-
 
 def number(value: float) -> str:
     """``value`` to one decimal, without a trailing zero."""

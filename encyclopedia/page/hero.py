@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts
-from encyclopedia.page.claims import address, claims_by_sort
+from encyclopedia.page.claims import claims_address, claims_by_sort
 from encyclopedia.page.derived import subtitle_of, title_of
 from encyclopedia.page.elsewhere import CHOICES
 from encyclopedia.page.shown import reference_of
@@ -121,7 +121,7 @@ def summary_view(checkpoint: CheckpointFacts, family: FamilyFacts) -> SummaryVie
         claim=f"{counted(total, 'claim')} checked on" if total else "No claim was checked on",
         versions=(f"transformers {versions.transformers}", f"torch {versions.torch}", f"nnsight {versions.nnsight}"),
         detail=", ".join(f"{sort} {count}" for sort, count in counts.items() if count),
-        href=address(checkpoint.id) if total else None,
+        href=claims_address(checkpoint.id) if total else None,
     )
 
 

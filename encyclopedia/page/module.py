@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -55,6 +56,12 @@ def module_view(family: FamilyFacts, folder: str) -> ModuleView:
                       for source in family.sources),
         classes=served_classes(shown_of(family)),
     )
+
+
+def files_there(family: FamilyFacts, root: Path) -> FamilyFacts:
+    """``family`` without the files that the project at ``root`` does not have, so that no page links to one."""
+    there = [source for source in family.sources if (root / source.path).is_file()]
+    return family.model_copy(update={"sources": there})
 
 
 def source_file(source: SourceLink) -> str:

@@ -15,13 +15,11 @@ from markdown.treeprocessors import Treeprocessor
 from markupsafe import Markup, escape
 
 from encyclopedia.facts import FamilyFacts
-from encyclopedia.notes import PYTHON, MeasuredNumber, NotesError, Snippet, fences, fill, python_blocks, snippets
+from encyclopedia.notes import PYTHON, MeasuredNumber, Snippet, fences, fill, snippets
 from encyclopedia.page.code import VALUE_ROLES, CodeBlock, code_block
 from encyclopedia.page.derived import KindOrder, orders_of
 from encyclopedia.page.shown import reference_of
 from encyclopedia.quirks import QUIRKS, Quirk
-
-__all__ = ["NotesError", "NotesHtml", "Snippet", "python_blocks", "render_markdown", "render_notes"]
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def _unprefixed(name: str) -> str:
     return name
 
 
-def title_of(sublayer: SublayerFacts, sizes: Mapping[str, int]) -> str:
+def sublayer_title(sublayer: SublayerFacts, sizes: Mapping[str, int]) -> str:
     """The headline of a sublayer's box."""
     if sublayer.host == "linear_attn":
         return TITLES["recurrent"]

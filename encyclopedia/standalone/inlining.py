@@ -86,6 +86,11 @@ def json_text(text: str) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
+def script_text(text: str) -> str:
+    """A classic script as the text of its element, which nothing in it can end."""
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
 def relinked(html: str, address: str | None) -> str:
     """``html`` with no link to a file beside it.
 

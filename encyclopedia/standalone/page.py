@@ -17,10 +17,11 @@ from encyclopedia.notes import NotesError, snippets
 from encyclopedia.page.colours import palette, stylesheet
 from encyclopedia.page.derived import title_of
 from encyclopedia.page.environment import environment
+from encyclopedia.page.module import files_there
 from encyclopedia.page.notes import NotesHtml, render_notes
 from encyclopedia.page.render import CHECKS_STYLES, EARLY_SCRIPT, SCRIPTS, checks_html, family_html
 from encyclopedia.page.sheets import FAMILY_PARTS
-from encyclopedia.standalone.inlining import json_text, material_sheets, modules, relinked, sheets
+from encyclopedia.standalone.inlining import json_text, material_sheets, modules, relinked, script_text, sheets
 from encyclopedia.standalone.reading import LocalConfig
 
 #: Why no snippet of the notes is run: they take values from the config, and run as code.
@@ -42,7 +43,7 @@ def page_of(
         site: the address of a built site to link to, without which the page has no links but its own.
         charts: have the library of charts in it, which is most of the file then.
     """
-    family = gather_family(local.model_type, [facts], facts.id, NotesFacts(snippets=[]))
+    family = files_there(gather_family(local.model_type, [facts], facts.id, NotesFacts(snippets=[])), project.root)
     family, text, notes = _with_notes(family, project)
     root = None if site is None else site.rstrip("/") + "/"
     address = None if root is None else f"{root}families/{local.model_type}/"
@@ -59,16 +60,12 @@ def page_of(
     assets = project.source / "assets" / "css"
     shared = sheets([*material_sheets(), *(assets / name for name in (*styles, *FAMILY_PARTS, *CHECKS_STYLES)),
                      folder / "page.css"])
+    library_of_charts = script_text(library("plotly.min.js").read_text(encoding="utf-8")) if charts else None
     return environment(project.templates).get_template("standalone/page.html.jinja").render(
         title=title_of(family), local=local, family=family, family_page=address, body=body, checks=checks,
         styles=Markup(stylesheet(palette(family.hue))) + "\n" + shared,
-        importmap=importmap, start=start, charts=json_script(library("plotly.min.js")) if charts else None,
+        importmap=importmap, start=start, charts=library_of_charts,
         facts=json_text(family.model_dump_json(by_alias=True)))
-
-
-def json_script(path: Path) -> str:
-    """A classic script as the text of its element."""
-    return path.read_text(encoding="utf-8").replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _of_site(project: Project) -> tuple[list[str], list[str]]:

@@ -10,7 +10,7 @@ import pytest
 from encyclopedia.across.compare import PLAIN, compare_view, render_compare
 from encyclopedia.page.render import render_family
 from encyclopedia.quirks import QUIRKS
-from tests.across.test_overview import Unsearched
+from tests.across.test_checks import Unsearched
 from tests.page.small_facts import checkpoint, family
 from tests.page.test_derived import failed
 

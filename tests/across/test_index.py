@@ -13,7 +13,7 @@ from encyclopedia.facts import FamilyFacts, ParameterCounts
 from encyclopedia.page.tally import tally
 from encyclopedia.page.wording import amount
 from encyclopedia.quirks import QUIRKS
-from tests.across.test_overview import of_kinds
+from tests.across.test_checks import of_kinds
 from tests.page.small_facts import checkpoint, family
 from tests.page.test_course import BOTH, checkpoint_of
 from tests.page.test_derived import bare, failed

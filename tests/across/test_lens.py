@@ -33,8 +33,8 @@ RECORDS = {
 }
 
 
-def text(words) -> str:
-    return "".join(word.text for word in words)
+def text(phrases) -> str:
+    return "".join(phrase.text for phrase in phrases)
 
 
 def test_the_usual_hook_comes_first_and_the_others_after_it() -> None:
@@ -50,7 +50,7 @@ def test_the_usual_hook_comes_first_and_the_others_after_it() -> None:
 
 
 def test_traps_are_those_that_some_family_has() -> None:
-    found = {text(trap.words): [link.model_type for link in trap.families] for trap in lens_view(RECORDS, []).traps}
+    found = {text(trap.said): [link.model_type for link in trap.families] for trap in lens_view(RECORDS, []).traps}
     both, together = f"{SCORES} or {PATTERN}", f"{SCORES} and {PATTERN}"
     assert found == {
         f"{SCORES} holds attention_probabilities, after the softmax": ["two"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,18 @@ def test_every_key_of_the_data_is_described_once() -> None:
     unknown = [path for path in paths(data)
                if path.replace("[]", "") not in plain and not f"{path}.".startswith(mappings)]
     assert unknown == []
+
+
+def test_every_file_that_is_no_page_is_listed() -> None:
+    families = [family()]
+    files = dict(site_files(families, TEMPLATES))
+    linked = set(re.findall(r'<th scope="row"><a href="\.\./([^"]+)"', files["machines/index.md"]))
+    written = {place for place in files if place.endswith((".json", ".csv", ".txt"))}
+    of_values = {place for place in written if place.startswith("values/")}
+    assert written - of_values <= linked
+    assert len(linked & of_values) == 1
+    of_family = {f"data/{families[0].model_type}.json", f"families/{families[0].model_type}/llms.txt"}
+    assert linked - written == of_family
 
 
 def test_descriptions_are_lines_about_json() -> None:
@@ -110,7 +123,7 @@ def test_the_page_shows_the_example_and_every_key() -> None:
     assert view.family == "tiny"
     assert "../data/tiny.json" in page
     assert "../families/tiny/llms.txt" in page
-    assert page.count("<tr") == 3 + 5 + len(view.index) + len(list(keys_of(FamilyFacts)))
+    assert page.count("<tr") == 3 + 8 + len(view.index) + len(list(keys_of(FamilyFacts)))
     assert "<code>null</code>" in page
 
 

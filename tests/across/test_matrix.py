@@ -14,7 +14,7 @@ from encyclopedia.across.matrix import LEGEND, matrix_view, render_matrix
 from encyclopedia.across.presence import survey
 from encyclopedia.facts import FamilyFacts, HostFacts
 from encyclopedia.vocabulary import HOSTS, VOCABULARY, Role
-from tests.across.test_overview import Unsearched
+from tests.across.test_checks import Unsearched
 from tests.page.small_facts import CONDITION, checkpoint, family, value
 from tests.page.test_derived import failed
 

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from encyclopedia.across import architecture
-from encyclopedia.across.model_table import render_models, table_csv, table_json
 from encyclopedia.across.models import COLUMNS, Table, answers, model_table, number, written
+from encyclopedia.across.models_page import render_models, table_csv, table_json
 from encyclopedia.build.cache import FactsCache, facts_key
 from encyclopedia.build.project import find_project
 from encyclopedia.capture.checkpoint import capture_checkpoint
 from encyclopedia.checkpoints import recorded
 from encyclopedia.facts import CheckpointFacts, Cost, Costs, ParameterCounts, RoleParameters
-from tests.across.test_overview import Unsearched
+from encyclopedia.page.costs import byte_size
+from tests.across.test_checks import Unsearched
 from tests.page.small_facts import checkpoint, family, kind
 from tests.page.test_derived import failed
 
@@ -155,11 +156,13 @@ def test_costs_have_columns_where_a_checkpoint_has_them() -> None:
     column = with_costs.columns[keys.index("weight_bytes")]
     assert written(column, with_costs.rows[0].cells[keys.index("weight_bytes")]) == "16.1 GB"
     assert column.heading == "weights [bytes]"
+    assert written(with_costs.columns[keys.index("flops")], 131_072) == "131 kFLOP"
+    assert written(column, 131_072) == byte_size(131_072)
 
 
 @pytest.mark.parametrize(("value", "text"), [
-    (999, "999"), (1000, "1 k"), (124_439_808, "124 M"), (8_030_261_248, "8.03 B"), (1_572_997_179_491, "1.57 T"),
-    (999_999, "1000 k")])
+    (999, "999"), (1000, "1 K"), (124_439_808, "124 M"), (8_030_261_248, "8.03 B"), (1_572_997_179_491, "1.57 T"),
+    (999_999, "1000 K")])
 def test_short_numbers_keep_three_digits(value: int, text: str) -> None:
     column = next(column for column in COLUMNS if column.key == "parameters_total")
     assert number(column, value) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -195,7 +196,7 @@ def test_the_address_says_the_pair_and_goes_back_and_forward(open_pair: Callable
     second = page.locator("[data-side-heading]").nth(1)
     assert page.evaluate("location.hash") == f"#a={LLAMA}&b={LAGUNA}&block=0,0"
     page.get_by_role("slider", name="Block of Laguna-XS-2.1").press("ArrowRight")
-    page.wait_for_function("location.hash.endsWith('&block=0,1')")
+    expect(page).to_have_url(re.compile("&block=0,1$"))
     choose(page, "second", "mamba2-130m")
     expect(second).to_have_text("mamba2-130m-hf")
     assert page.evaluate("location.hash") == f"#a={LLAMA}&b={MAMBA}&block=0,0"
@@ -320,9 +321,8 @@ def test_a_family_that_failed_says_why_and_its_config_is_compared(open_pair: Cal
     assert page.locator("[data-compare-config] tr[data-row]").count()
 
 
-def test_a_fetch_that_fails_says_what_to_do_and_can_be_tried_again(open_page: Callable) -> None:
-    opened = open_page("compare/")
-    page = opened.page
+def test_a_fetch_that_fails_says_what_to_do_and_can_be_tried_again(open_pair: Callable) -> None:
+    page = open_pair(LLAMA, MAMBA)
     expect(page.locator("[data-compare-result]")).to_be_visible()
     page.route("**/data/laguna.json", lambda route: route.abort())
     choose(page, "second", LAGUNA)

@@ -107,6 +107,17 @@ def test_search_ranges_and_choices_find_what_they_say(table: Callable, data: dic
     assert settled(page) == ""
 
 
+def test_numbers_are_asked_for_as_the_table_writes_them(table: Callable[[], Page]) -> None:
+    page = table()
+    page.get_by_role("button", name="Filters").click()
+    fields = page.locator("[data-models-range] input").all()
+    written = [field.get_attribute("placeholder") or "" for field in fields]
+    assert {"FLOP", "B", ""} <= {text.lstrip("0123456789,. ").lstrip("kMGT") for text in written}
+    for field, text in zip(fields, written, strict=True):
+        field.fill(text)
+        assert field.get_attribute("aria-invalid") is None, text
+
+
 def test_quirks_chosen_together_have_to_be_there_together(table: Callable, data: dict) -> None:
     page = table("quirks=Mixture%20of%20experts,Shared%20expert")
     found = [row for row in data["rows"] if {"Mixture of experts", "Shared expert"} <= set(row["quirks"])]
@@ -201,7 +212,7 @@ def test_everything_goes_by_keyboard(table: Callable) -> None:
     region = page.get_by_role("region", name="Checkpoints and their numbers")
     region.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('[data-models-scroll]').scrollLeft > 0")
+    expect(page.locator("[data-models-scroll]")).not_to_have_js_property("scrollLeft", 0)
     page.keyboard.press("Tab")
     expect(header(page, "checkpoint").locator("button")).to_be_focused()
     page.keyboard.press("Space")

@@ -1,4 +1,4 @@
-"""The README's table of families by kind is the built site's."""
+"""The README's table of families by sort is the built site's."""
 
 from __future__ import annotations
 

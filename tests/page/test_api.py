@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from encyclopedia.build.pages import write_pages
 from encyclopedia.facts import HostFacts
 from encyclopedia.page.api import api_view, run_lengths
 from encyclopedia.page.block import block_view
 from encyclopedia.page.environment import environment
-from encyclopedia.page.module import module_view
-from tests.page.small_facts import CONDITION, checkpoint, family, value
+from encyclopedia.page.module import module_view, source_file
+from tests.page.small_facts import CONDITION, checkpoint, empty_project, family, value
 from tests.page.test_course import checkpoint_of
 from tests.page.test_diagram import attention, dense
 from tests.page.test_diagram import kind as diagram_kind
@@ -149,6 +150,20 @@ def test_the_module_section():
     assert 'href="../../source/toy/tiny.py.txt"' in page
     assert module.classes[0].host == "model.layers[i].mlp"
     assert module.classes[0].checkpoints is None
+
+
+def test_a_file_that_is_not_there_is_not_linked(tmp_path: Path) -> None:
+    project, family_page = empty_project(tmp_path), Path("families") / family().model_type / "index.md"
+    [source] = family().sources
+    write_pages(project, [family()], [])
+    assert source_file(source) not in (project.source / family_page).read_text(encoding="utf-8")
+    there = tmp_path / source.path
+    there.parent.mkdir(parents=True)
+    there.write_text("FAMILY = None\n", encoding="utf-8")
+    write_pages(project, [family()], [])
+    [link] = re.findall(rf'href="([^"]+/{re.escape(source_file(source))})"',
+                        (project.source / family_page).read_text(encoding="utf-8"))
+    assert (project.source / family_page.parent / link).resolve().read_text(encoding="utf-8") == "FAMILY = None\n"
 
 
 @pytest.mark.parametrize(("sublayers", "drawn"), [((attention(), dense()), True), ((attention(),), False)],

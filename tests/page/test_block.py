@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, HostFacts, IdentityCheck, KindFacts
-from encyclopedia.page.block import block_view, conditional_nodes, hero_view, identity_claim, identity_tokens
+from encyclopedia.page.block import block_view, conditional_nodes, identity_claim, identity_tokens
 from encyclopedia.page.environment import environment, inert
+from encyclopedia.page.hero import hero_view
 from encyclopedia.page.render import render_family
 from encyclopedia.page.tree import class_at
 from encyclopedia.page.wording import amount, broken_name, error, short_names

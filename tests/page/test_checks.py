@@ -15,7 +15,16 @@ from encyclopedia.page import checks
 from encyclopedia.page.api import api_view
 from encyclopedia.page.block import block_view
 from encyclopedia.page.checks import ChecksView, ClaimLine, checks_view
-from encyclopedia.page.claims import SORTS, Phrase, anchor, claims_by_sort, claims_checked, figure, how_checked, phrases
+from encyclopedia.page.claims import (
+    SORTS,
+    Phrase,
+    claims_anchor,
+    claims_by_sort,
+    claims_checked,
+    figure,
+    how_checked,
+    phrases,
+)
 from encyclopedia.page.environment import environment
 from encyclopedia.page.hero import summary_view
 from encyclopedia.page.notes import Heading
@@ -216,8 +225,8 @@ def test_snippets_say_where_they_ran_or_why_not():
 
 
 def test_an_anchor_is_an_id_whatever_the_name():
-    assert anchor("maker/Tiny-1", "mlp", "mlp_output") == "maker/Tiny-1/mlp/mlp_output"
-    assert anchor('a b/"<c>', "layer") == "a-b/--c-/layer/block"
+    assert claims_anchor("maker/Tiny-1", "mlp", "mlp_output") == "maker/Tiny-1/mlp/mlp_output"
+    assert claims_anchor('a b/"<c>', "layer") == "a-b/--c-/layer/block"
 
 
 def test_what_facts_say_is_escaped():

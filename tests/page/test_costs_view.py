@@ -59,7 +59,7 @@ def group(view: CostsView, title: str) -> Group:
 
 
 @pytest.mark.parametrize(("count", "text"), [
-    (512, "512 B"), (131_072, "131 KB"), (1_342_177_280, "1.3 GB"), (66_885_234_176, "66.9 GB"), (0, "0 B"),
+    (512, "512 B"), (131_072, "131 kB"), (1_342_177_280, "1.3 GB"), (66_885_234_176, "66.9 GB"), (0, "0 B"),
     (1_342_052_808_704, "1.3 TB")])
 def test_bytes_are_written_for_reading(count: int, text: str) -> None:
     assert byte_size(count) == text

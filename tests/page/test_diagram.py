@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from encyclopedia.facts import EdgeFacts, KindFacts, PartFacts, SublayerFacts
 from encyclopedia.page.course import Course, course
-from encyclopedia.page.diagram import NARROW, WIDE, Drawing, Style, draw
-from encyclopedia.page.drawing import Node
-from encyclopedia.page.geometry import Box, number, polyline
+from encyclopedia.page.diagram import draw
+from encyclopedia.page.drawing import NARROW, WIDE, Drawing, Node, Style
+from encyclopedia.page.geometry import Box, Point, number, polyline
 
 STYLES = pytest.mark.parametrize("style", [WIDE, NARROW], ids=["wide", "narrow"])
 
@@ -126,37 +126,54 @@ def check(facts: KindFacts, style: Style, way: Course | None = None) -> Drawing:
     assert len(by_id) == len(drawing.nodes), "every id once in a layout"
     assert list(by_id) == forward_order(way)
     for node in drawing.nodes:
-        assert page.encloses(node.box), node.id
-        assert node.hit is None or node.box.encloses(node.hit), node.id
+        assert encloses(page, node.box), node.id
+        assert node.hit is None or encloses(node.box, node.hit), node.id
     values = [node for node in drawing.nodes if node.shape == "value"]
     for one, other in itertools.combinations(values, 2):
-        assert not one.box.overlaps(other.box), (one.id, other.id)
+        assert not overlaps(one.box, other.box), (one.id, other.id)
     check_nesting(facts, drawing)
     for edge in drawing.edges:
-        assert all(page.touches(point) for point in edge.points), edge
-        assert by_id[edge.source].shape in ("stream", "add") or touches(by_id[edge.source], edge.points[0]), edge
-        assert touches(by_id[edge.target], edge.points[-1]), edge
+        assert all(touches(page, point) for point in edge.points), edge
+        assert by_id[edge.source].shape in ("stream", "add") or meets(by_id[edge.source], edge.points[0]), edge
+        assert meets(by_id[edge.target], edge.points[-1]), edge
         for (x, y), (next_x, next_y) in itertools.pairwise(edge.points):
             assert abs(x - next_x) < 0.1 or abs(y - next_y) < 0.1, "lines are horizontal or vertical"
     return drawing
 
 
-def touches(node: object, point: tuple[float, float]) -> bool:
-    return node.box.touches(point) or (node.join is not None and node.join.touches(point))  # type: ignore[attr-defined]
+def overlaps(one: Box, other: Box) -> bool:
+    """Whether the two share more than an edge."""
+    return one.x < other.right and other.x < one.right and one.y < other.bottom and other.y < one.bottom
+
+
+def encloses(outer: Box, inner: Box, slack: float = 1e-6) -> bool:
+    return (outer.x - slack <= inner.x and inner.right <= outer.right + slack
+            and outer.y - slack <= inner.y and inner.bottom <= outer.bottom + slack)
+
+
+def touches(box: Box, point: Point, slack: float = 0.5) -> bool:
+    """Whether ``point`` lies in the box or on its border."""
+    x, y = point
+    return box.x - slack <= x <= box.right + slack and box.y - slack <= y <= box.bottom + slack
+
+
+def meets(node: Node, point: Point) -> bool:
+    """Whether ``point`` is where a line of ``node`` may end."""
+    return touches(node.box, point) or (node.join is not None and touches(node.join, point))
 
 
 def check_nesting(facts: KindFacts, drawing: Drawing) -> None:
     boxes = {node.id: node.box for node in drawing.nodes}
     for row in facts.sublayers:
         module = boxes[f"sublayer.{row.host}"]
-        assert not module.overlaps(boxes[f"contribution.{row.host}"])
-        assert all(module.encloses(boxes[f"value.{row.host}.{name}"]) for name in row.values)
+        assert not overlaps(module, boxes[f"contribution.{row.host}"])
+        assert all(encloses(module, boxes[f"value.{row.host}.{name}"]) for name in row.values)
         for part in row.parts:
             panel = boxes[f"part.{row.host}.{part.name}"]
-            assert module.encloses(panel)
+            assert encloses(module, panel)
             for name in row.values:
                 box = boxes[f"value.{row.host}.{name}"]
-                assert panel.encloses(box) if name in part.values else not panel.overlaps(box)
+                assert encloses(panel, box) if name in part.values else not overlaps(panel, box)
 
 
 def forward_order(way: Course) -> list[str]:
@@ -295,8 +312,8 @@ def test_a_mixture_is_summed_inside_its_module() -> None:
     by_id = {node.id: node for node in drawing.nodes}
     join = by_id["contribution.mlp"].join
     assert join is not None
-    assert by_id["sublayer.mlp"].box.encloses(join)
-    into = [edge for edge in drawing.edges if edge.target == "contribution.mlp" and join.touches(edge.points[-1])]
+    assert encloses(by_id["sublayer.mlp"].box, join)
+    into = [edge for edge in drawing.edges if edge.target == "contribution.mlp" and touches(join, edge.points[-1])]
     assert [edge.source for edge in into] == ["value.mlp.routed_output", "value.mlp.shared_expert_output"]
 
 

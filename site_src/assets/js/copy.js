@@ -4,7 +4,7 @@
 const SHOWN_FOR = 1600;
 
 /** The text that `button` copies. */
-export function textOf(button) {
+function textOf(button) {
   return button.dataset.copy || button.closest(".code-block")?.querySelector("pre")?.textContent || "";
 }
 

@@ -9,7 +9,7 @@ const LONGEST = 2 ** 20;
 const STEPS = 8;
 
 /** Bytes of a cache of `entries` after `length` tokens. */
-export function cacheBytes(entries, length) {
+function cacheBytes(entries, length) {
   const inBlock = ([, fixed, each, window]) => fixed + each * Math.min(length, window ?? length);
   return entries.reduce((sum, entry) => sum + entry[0] * inBlock(entry), 0);
 }

@@ -3,7 +3,7 @@
 const UNITS = { k: 1e3, m: 1e6, b: 1e9, t: 1e12 };
 
 /** A number of parameters as people write it, such as `7B`; `NaN` where it is none. */
-export function amount(text) {
+function countIn(text) {
   const [, digits, unit] = /^\s*([\d.]+)\s*([kmbt]?)\s*$/i.exec(text) ?? [];
   return digits ? Number(digits) * (UNITS[unit.toLowerCase()] ?? 1) : NaN;
 }
@@ -34,7 +34,7 @@ const TESTS = {
   // One checkpoint has to lie between both bounds, so neither is tested without the other.
   parameters: (family, { min, max }) => {
     if (!min && !max) return true;
-    const [low, high] = [min ? amount(min) : 0, max ? amount(max) : Infinity];
+    const [low, high] = [min ? countIn(min) : 0, max ? countIn(max) : Infinity];
     return family.parameters.some((count) => count >= low && count <= high);
   },
   annotated: (family, { annotated }) => !annotated || family.annotated,

@@ -1,6 +1,6 @@
 // Numbers as the page writes them.
 
-const POWERS = [["P", 1e15], ["T", 1e12], ["G", 1e9], ["M", 1e6], ["K", 1e3]];
+const POWERS = [["P", 1e15], ["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]];
 const COUNTS = [["T", 1e12], ["B", 1e9], ["M", 1e6], ["K", 1e3]];
 
 /** A count for reading: `33.4 B`, `268 M`. */

@@ -11,10 +11,10 @@ export function nothing() {
   return { search: "", sort: [], ranges: {}, choices: {}, columns: null };
 }
 
-/** The number that `text` spells, such as `4,096`, `7B`, `128k` or `16 GB`; `null` where it is empty, `NaN` where none. */
+/** The number that `text` spells, such as `4,096`, `7B`, `128k`, `16 GB` or `6 GFLOP`; `null` where it is empty, `NaN` where none. */
 export function numberIn(text) {
   if (!text.trim()) return null;
-  const found = /^([\d,]*\.?\d+)\s*(?:([kmbgt])b?)?$/i.exec(text.trim());
+  const found = /^([\d,]*\.?\d+)\s*(?:([kmbgt])(?:b|flop)?)?$/i.exec(text.trim());
   return found ? Number(found[1].replaceAll(",", "")) * (UNITS[found[2]?.toLowerCase()] ?? 1) : NaN;
 }
 

@@ -1,6 +1,7 @@
 // What differs between two checkpoints, in sentences; backticks set code.
 
 import { flat, quirks, records, tally, values } from "./comparison.js";
+import { amount } from "./format.js";
 
 /** What differs between `a` and `b` on the two kinds; `names` are those of the two. */
 export function summary(a, b, kinds, names) {
@@ -16,13 +17,6 @@ export function summary(a, b, kinds, names) {
 /** `1 value`, `40 values`. */
 export function count(number, noun) {
   return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
-}
-
-/** A count for reading: `33.4 B`. */
-export function amount(number) {
-  const units = [["T", 1e12], ["B", 1e9], ["M", 1e6], ["K", 1e3]];
-  const [unit, size] = units.find(([, least]) => number >= least) ?? ["", 1];
-  return `${(number / size).toFixed(unit && number / size < 100 ? 1 : 0)} ${unit}`.trim();
 }
 
 function shared(hosts) {

@@ -8,7 +8,7 @@ from encyclopedia.facts import FamilyFacts
 from encyclopedia.page.mixers import by_group
 
 
-def kinds_table(families: Sequence[FamilyFacts]) -> str:
+def sorts_table(families: Sequence[FamilyFacts]) -> str:
     """A row per sort of family, with how many there are and their ``model_type``; ends in a newline."""
     rows = [f"| {group.title} | {len(found)} | {', '.join(f'`{name}`' for name in _names(found))} |"
             for group, found in by_group(families)]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from encyclopedia.across.checks import render_site_checks, site_view
 from encyclopedia.across.index import render_index
-from encyclopedia.across.overview import render_site_checks, site_view
+from encyclopedia.across.sorts_table import sorts_table
 from encyclopedia.build.pages import write_pages
 from encyclopedia.facts import FamilyFacts, KindFacts
 from encyclopedia.page.claims import claims_checked
-from encyclopedia.page.kinds_table import kinds_table
 from encyclopedia.page.mixers import GROUPS, group_of
 from encyclopedia.page.render import render_checks, render_family
 from encyclopedia.page.tally import tally, total
@@ -52,7 +52,7 @@ def test_a_family_is_sorted_by_its_blocks(facts: FamilyFacts, sort: str) -> None
 
 def test_the_table_of_sorts_lists_every_family_once() -> None:
     families = [of_kinds(kind(recurrent())), family(), failed(model_type="broken")]
-    lines = kinds_table(families).splitlines()
+    lines = sorts_table(families).splitlines()
     assert lines[0] == "| sort | families | `model_type` |"
     assert lines[2:] == ["| Parallel | 1 | `tiny` |", "| Recurrent | 1 | `tiny` |", "| Not verified | 1 | `broken` |"]
 
