@@ -8,11 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy
 import pytest
+import torch
 
+from encyclopedia.build.worker import _of_the_machine
 from tests.build.commands import command, environment, run_in
 from tests.build.conftest import DERIVED
 from tests.build.killing import digest
@@ -85,24 +90,19 @@ def test_workers_that_are_always_killed_are_said_and_leave_the_old_page(turning:
     assert digest(turning.site) == turning.sites[turning.heading]
 
 
-#: Captures with so many bytes of memory beside what the libraries take, and says what came of it.
-LIMITED = """
-import resource, sys
-from pathlib import Path
-from encyclopedia.build.worker import Task, prepare, run
-from encyclopedia.coverage import default_record
-
-prepare(worker=False)
-import encyclopedia.capture.checkpoint
-taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (taken + int(sys.argv[2]), resource.RLIM_INFINITY))
-result = run(Task("facts", sys.argv[1], default_record(sys.argv[1])))
-print(result.passing, result.facts is None, result.failure)
-"""
+def _full_disk() -> None:
+    with open("/dev/full", "wb", buffering=0) as stream:
+        stream.write(b"a")
 
 
-def test_memory_that_runs_out_inside_a_worker_is_no_fact_about_the_family(turning: Turning) -> None:
-    result = subprocess.run([sys.executable, "-c", LIMITED, DERIVED, str(2**20)], cwd=turning.root,
-                            env=environment(turning.root), capture_output=True, text=True, check=False)
-    assert result.stdout.startswith("True True "), (result.stdout, result.stderr)
-    assert "the machine failed and not the model" in result.stdout
+@pytest.mark.parametrize("asked", [
+    lambda: bytearray(2**62), lambda: torch.empty(2**50), lambda: numpy.empty(2**50), _full_disk,
+], ids=["Python", "PyTorch", "NumPy", "disk"])
+def test_what_the_machine_has_not_got_is_no_fact_about_a_family(asked: Callable[[], Any]) -> None:
+    with pytest.raises((MemoryError, RuntimeError, OSError)) as raised:
+        asked()
+    assert _of_the_machine(str(raised.value) or type(raised.value).__name__)
+
+
+def test_what_is_wrong_with_a_model_is_one() -> None:
+    assert not _of_the_machine("checkpoint 'a/b': config key 'hidden_size': 7 does not split into 2 heads")
