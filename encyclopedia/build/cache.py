@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from pydantic import ValidationError
 
 import encyclopedia
-from encyclopedia.build.files import write_text
+from encyclopedia.build.files import CannotWrite, write_text
 from encyclopedia.capture.family import installed_versions
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.facts import Fact
@@ -30,23 +30,31 @@ _CAPTURE_CODE = ("vocabulary.py", "location.py", "facts.py", "quirks.py", "notes
 class FactsCache(Generic[Stored]):
     """Facts of one model on disk, under ``folder``.
 
-    An entry appears whole or not at all, and one that cannot be read counts as missing.
+    An entry appears whole or not at all, and one that cannot be read counts as missing. Nothing but time is lost where
+    an entry cannot be written either.
+
+    Attributes:
+        trouble: why the first such entry could not be written, on one line; ``None`` where all were.
     """
 
     def __init__(self, folder: Path, model: type[Stored]) -> None:
         self.folder = folder
         self.model = model
+        self.trouble: str | None = None
 
     def get(self, key: str) -> Stored | None:
         """The facts stored under ``key``, or ``None``."""
         try:
             return self.model.model_validate_json((self.folder / f"{key}.json").read_text(encoding="utf-8"))
-        except (OSError, ValidationError):
+        except (OSError, UnicodeDecodeError, ValidationError):
             return None
 
     def put(self, key: str, facts: Stored) -> None:
-        """Store ``facts`` under ``key``."""
-        write_text(self.folder / f"{key}.json", facts.model_dump_json())
+        """Store ``facts`` under ``key``, where that can be written."""
+        try:
+            write_text(self.folder / f"{key}.json", facts.model_dump_json())
+        except CannotWrite as error:
+            self.trouble = self.trouble or f"{error}; the build goes on and captures this again next time"
 
 
 def facts_key(model_type: str, record: RecordedCheckpoint) -> str:

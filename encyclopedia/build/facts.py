@@ -49,9 +49,22 @@ def facts_text(family: FamilyFacts) -> str:
 
 
 def families_in(data: Path) -> list[FamilyFacts]:
-    """The families whose files are in a site's folder of data, by ``model_type``, whatever its index lists."""
-    return [FamilyFacts.model_validate_json(path.read_text(encoding="utf-8"))
-            for path in sorted(data.glob("*.json")) if path.stem not in _OTHERS]
+    """The families whose files are in a site's folder of data, by ``model_type``, whatever its index lists.
+
+    Raises:
+        NoFacts: naming the file that is broken.
+    """
+    return [_family_in(path) for path in sorted(data.glob("*.json")) if path.stem not in _OTHERS]
+
+
+def _family_in(path: Path) -> FamilyFacts:
+    try:
+        return FamilyFacts.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise NoFacts(f"{path}: {error.strerror}; remove it and run `encyclopedia build {path.stem}`") from error
+    except ValidationError as error:
+        raise NoFacts(f"{path}: no facts of this version of the project; remove it, or run "
+                      f"`encyclopedia build {path.stem}`") from error
 
 
 def write_facts(folder: Path, outcome: Outcome) -> None:

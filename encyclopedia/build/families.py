@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console
 
 from encyclopedia.build.cache import FactsCache, facts_key, snippets_key
 from encyclopedia.build.progress import progress
 from encyclopedia.build.project import Project
-from encyclopedia.build.worker import Result, Task, prepare, run
+from encyclopedia.build.worker import Result, Task, died, prepare, run
 from encyclopedia.capture.failed import failed
 from encyclopedia.capture.family import gather_family
 from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint, families_recorded, read_family
@@ -34,16 +35,23 @@ class Outcome:
     Attributes:
         families: the facts of those that are whole.
         failures: by ``model_type``, one line for each thing that failed.
+        broken: those of the families in ``failures`` that are at fault themselves; of the others nothing is known to be
+            wrong, because the machine failed while they were captured.
+        warnings: one line for each thing that is worth mending and kept nothing from being done.
         captured: how many checkpoints were captured rather than read from the cache.
     """
 
     families: list[FamilyFacts] = field(default_factory=list)
     failures: dict[str, list[str]] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
     captured: int = 0
 
-    def fail(self, name: str, line: str) -> None:
-        """Note that something of the family ``name`` failed."""
+    def fail(self, name: str, line: str, *, passing: bool = False) -> None:
+        """Note that something of the family ``name`` failed, or with ``passing`` that the machine did."""
         self.failures.setdefault(name, []).append(line)
+        if not passing:
+            self.broken.add(name)
 
 
 def choose_families(names: Sequence[str]) -> list[str]:
@@ -128,7 +136,7 @@ def _captured(
         for record in found:
             key = facts_key(name, record)
             stored = None if force else store.get(key)
-            if stored is not None:
+            if stored is not None and stored.id == record.id:
                 facts[record.id] = stored
             else:
                 tasks[record.id] = (name, key, Task("facts", record.id, record))
@@ -138,13 +146,22 @@ def _captured(
             store.put(key, result.facts)
             facts[result.name] = result.facts
             outcome.captured += 1
+        elif result.passing:
+            outcome.fail(name, result.failure or "no facts", passing=True)
         elif not has_module(name):
             # Nobody answers for the family: that it cannot be shown is what its page says.
             facts[result.name] = failed(task.record, "run", result.failure or "no facts")
             store.put(key, facts[result.name])
         else:
             outcome.fail(name, result.failure or "no facts")
+    _warn_of(store, outcome)
     return facts
+
+
+def _warn_of(store: FactsCache[Any], outcome: Outcome) -> None:
+    # Facts and notes lie in one folder: what is wrong with it is told once.
+    if store.trouble is not None and not outcome.warnings:
+        outcome.warnings.append(store.trouble)
 
 
 def _checked_notes(
@@ -173,9 +190,10 @@ def _checked_notes(
             store.put(tasks[result.name][0], result.facts)
             checked[result.name] = result.facts
         else:
-            outcome.fail(result.name, result.failure or "notes not checked")
+            outcome.fail(result.name, result.failure or "notes not checked", passing=result.passing)
             if keep_broken:
                 checked[result.name] = NotesFacts(snippets=[])
+    _warn_of(store, outcome)
     return checked
 
 
@@ -197,7 +215,7 @@ def _run_all(title: str, tasks: Sequence[Task], jobs: int, console: Console) -> 
                 alone = next(_run_in_pool([task], 1), None)
                 del left[task.name]
                 report(task.name)
-                yield alone or Result(task.name, None, f"{task.name}: its process died without an error")
+                yield alone or died(task.name)
 
 
 def _run_in_pool(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:

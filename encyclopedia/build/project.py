@@ -50,6 +50,16 @@ class Project:
         """The finished site."""
         return self.root / "site"
 
+    @property
+    def lock(self) -> Path:
+        """What the one process holds that writes pages and site."""
+        return self.root / "site.lock"
+
+    @property
+    def builder(self) -> Path:
+        """Says which process holds or last held :attr:`lock`."""
+        return self.root / "site.builder"
+
 
 def find_project(start: Path | None = None) -> Project:
     """The project around ``start`` (the working folder by default), else the one this package was installed from.

@@ -12,8 +12,10 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
-from encyclopedia.build.files import restore_folder, swap_folder
+from encyclopedia.build.files import CannotWrite, named_fault, restore_folder, swap_folder, writing
 from encyclopedia.build.project import Project
+
+_ENGINE = Path(__file__).with_name("engine.py")
 
 #: Tells the MkDocs hook that the pages are up to date.
 PAGES_WRITTEN = "ENCYCLOPEDIA_PAGES_WRITTEN"
@@ -35,30 +37,57 @@ def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
 
     Raises:
         SiteFailed: with the package to install where the engine is missing, else with what stopped the engine.
+        CannotWrite: where the disk is full, or anything else keeps the new site from being written.
     """
     if find_spec(engine) is None:
         raise SiteFailed(f"{engine}: not installed here, so it cannot build the site; pip install {engine}")
-    restore_folder(project.site)
+    with writing(project.site):
+        restore_folder(project.site)
+        _clear_left_overs(project)
+        new = Path(tempfile.mkdtemp(prefix=f"{project.site.name}.new-", dir=project.root))
+        # Zensical takes the folder of the site from its config alone, and paths in that from the config's own folder.
+        config = new.with_suffix(f"{new.suffix}.yml")
+        try:
+            new.chmod(0o755)
+            config.write_text(json.dumps({"INHERIT": "mkdocs.yml", "site_dir": new.name}), encoding="utf-8")
+            result = _run(engine, config, project)
+            if result.returncode:
+                raise _stopped(engine, result, project)
+            swap_folder(new, project.site)
+        finally:
+            config.unlink(missing_ok=True)
+            shutil.rmtree(new, ignore_errors=True)
+
+
+def _clear_left_overs(project: Project) -> None:
+    """Remove what builds that were killed left beside the site."""
     for left_over in project.root.glob(f"{project.site.name}.new-*"):
         if left_over.is_dir():
             shutil.rmtree(left_over, ignore_errors=True)
         else:
             left_over.unlink(missing_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f"{project.site.name}.new-", dir=project.root))
-    new.chmod(0o755)
-    # Zensical takes the folder of the site from its config alone, and paths in that from the config's own folder.
-    config = new.with_suffix(f"{new.suffix}.yml")
+
+
+def _run(engine: Engine, config: Path, project: Project) -> subprocess.CompletedProcess[str]:
+    """Run the engine; it ends when this process does, and does not write on into a folder that nobody waits for."""
     environment = {**os.environ, **_build_time(project), PAGES_WRITTEN: "1", "NO_MKDOCS_2_WARNING": "1"}
+    # Run by its path, without that path among the places of modules: its neighbours are no modules of an engine's.
+    command = [sys.executable, "-P", str(_ENGINE), engine, "build", "--strict", "--config-file", str(config)]
+    theirs, ours = os.pipe()
     try:
-        config.write_text(json.dumps({"INHERIT": "mkdocs.yml", "site_dir": new.name}), encoding="utf-8")
-        command = [sys.executable, "-m", engine, "build", "--strict", "--config-file", str(config)]
-        result = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise SiteFailed(f"{engine} build: {_reason(result)}")
-        swap_folder(new, project.site)
+        return subprocess.run(command, cwd=project.root, env=environment, stdin=theirs, capture_output=True, text=True,
+                              check=False)
     finally:
-        config.unlink(missing_ok=True)
-        shutil.rmtree(new, ignore_errors=True)
+        os.close(theirs)
+        os.close(ours)
+
+
+def _stopped(engine: Engine, result: subprocess.CompletedProcess[str], project: Project) -> Exception:
+    """What an engine that did not finish is to be told of."""
+    fault = named_fault(result.stdout + result.stderr)
+    if fault is not None:
+        return CannotWrite(project.site, fault, os.strerror(fault))
+    return SiteFailed(f"{engine} build: {_reason(result)}")
 
 
 def _reason(result: subprocess.CompletedProcess[str]) -> str:

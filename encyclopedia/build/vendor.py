@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
+
+from encyclopedia.build.files import copy_file
 
 #: By the name it has on the site: the package that carries it, and where it lies in that package.
 LIBRARIES = {
@@ -21,13 +22,13 @@ def copy_libraries(folder: Path) -> None:
 
     Raises:
         MissingLibrary: naming the package to install.
+        CannotWrite: naming the file.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     for name in LIBRARIES:
         source = library(name)
         target = folder / name
         if not target.is_file() or target.stat().st_size != source.stat().st_size:
-            shutil.copyfile(source, target)
+            copy_file(source, target)
 
 
 def library(name: str) -> Path:

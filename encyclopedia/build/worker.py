@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import multiprocessing
 import os
@@ -13,6 +14,12 @@ from multiprocessing import connection
 
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.facts import CheckpointFacts, FamilyFacts, NotesFacts
+
+#: What Python, PyTorch, NumPy and the system say where memory, files or space have run out. Some say it in errors of
+#: types of their own, and a family without a module has its error as text.
+_MACHINE = ("MemoryError", "not enough memory", "can't allocate memory", "Unable to allocate",
+            *(os.strerror(code) for code in (errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE,
+                                             errno.EIO, errno.EAGAIN)))
 
 
 @dataclass(frozen=True)
@@ -43,11 +50,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a task: its facts, or one line that says why there are none."""
+    """What came of a task: its facts, or one line that says why there are none.
+
+    Attributes:
+        name: the task's.
+        facts: what was found.
+        failure: the line.
+        passing: whether the machine failed and not the task, so that nothing was learnt about it.
+    """
 
     name: str
     facts: CheckpointFacts | NotesFacts | None
     failure: str | None = None
+    passing: bool = False
 
 
 def prepare(*, worker: bool = True) -> None:
@@ -78,13 +93,34 @@ def run(task: Task) -> Result:
         if isinstance(task.records, RecordedCheckpoint):
             from encyclopedia.capture.checkpoint import capture_or_fail
 
-            return Result(task.name, capture_or_fail(task.records))
+            facts = capture_or_fail(task.records)
+            if facts.failure is not None and _of_the_machine(facts.failure.reason):
+                return _passing(task.name, facts.failure.reason)
+            return Result(task.name, facts)
         from encyclopedia.capture.snippets import check_notes
 
         assert task.family is not None
         return Result(task.name, check_notes(task.notes, task.family, task.records))
     except Exception as error:
-        return Result(task.name, None, failure_line(task.name, error))
+        said = " ".join(str(error).split()) or type(error).__name__
+        return _passing(task.name, said) if _of_the_machine(said) else Result(
+            task.name, None, failure_line(task.name, error))
+
+
+def died(name: str) -> Result:
+    """What came of a task whose process was ended from outside, running alone."""
+    return Result(name, None, f"{name}: its process was ended, as it is where memory runs out; free some memory, or "
+                              "give --jobs a smaller number, and run again", passing=True)
+
+
+def _passing(name: str, reason: str) -> Result:
+    return Result(name, None, f"{name}: the machine failed and not the model ({reason[:200]}); free some memory or "
+                              "space, or give --jobs a smaller number, and run again", passing=True)
+
+
+def _of_the_machine(reason: str) -> bool:
+    """Whether what was said of a failure is about the machine: memory or a disk that was full, not the model."""
+    return any(words in reason for words in _MACHINE)
 
 
 def failure_line(name: str, error: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from encyclopedia.build.files import write_text
+from encyclopedia.build.files import CannotWrite, write_text
 from encyclopedia.build.project import Project
 from encyclopedia.standalone.capturing import capture_within
 from encyclopedia.standalone.page import page_of
@@ -28,9 +28,12 @@ def make_page(
     facts = capture_within(local.record, seconds)
     path = output or Path(f"{local.record.id.rpartition('/')[2]}.html")
     try:
+        if path.is_file():
+            path.read_text(encoding="utf-8")
         write_text(path, page_of(local, facts, project, site=site, charts=charts))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is there already, and no page"
+    except (CannotWrite, OSError, UnicodeDecodeError) as error:
+        reason = (error.reason if isinstance(error, CannotWrite) else getattr(error, "strerror", None)
+                  or "it is there already, and no page")
         raise UnreadableConfig(f"{path}: cannot be written ({reason}); choose another file by --output") from error
     said = f"{local.record.id}, a {local.model_type}"
     return path, f"{said}; left out of its config: {', '.join(local.ignored)}" if local.ignored else said

@@ -114,12 +114,16 @@ def _local_id(name: str) -> str:
 def _from_hub(identifier: str) -> Path:
     from huggingface_hub import hf_hub_download
 
+    from encyclopedia.online import hub_answers
+
+    answers = hub_answers()
     try:
-        return Path(hf_hub_download(identifier, "config.json"))
+        return Path(hf_hub_download(identifier, "config.json", local_files_only=not answers))
     except Exception as error:
+        reason = type(error).__name__ if answers else "no answer"
         raise UnreadableConfig(
             f"{identifier}: no such file or folder here, and the hub did not give its config.json "
-            f"({type(error).__name__}); give a folder with a config.json, or the file itself") from error
+            f"({reason}); give a folder with a config.json, or the file itself") from error
 
 
 def _content(path: Path) -> bytes:

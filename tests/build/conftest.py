@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
 from encyclopedia.build.project import find_project
-from tests.build.commands import command, environment
+from tests.build.commands import run_in
+from tests.build.killing import Forks, digest, forks
+from tests.build.turning import FAMILY, HEADINGS, Turning
 
 #: The project these tests are of.
 ROOT = find_project(Path(__file__).parent).root
@@ -22,7 +25,7 @@ GENERATED = tuple(line.removeprefix("/site_src/").strip("/") for line in
                   (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines() if line.startswith("/site_src/"))
 
 #: Two families that people wrote a module and notes for, one that is all derived, one that cannot be verified.
-DERIVED, FAILING = "arcee", "blt"
+DERIVED, FAILING = FAMILY, "blt"
 FAMILIES = (DERIVED, FAILING, "doge", "laguna")
 
 EVERY_FAMILY = "return tuple(sorted({*text_decoders(), *families_recorded()}))"
@@ -48,12 +51,6 @@ def _copied(folder: Path) -> Path:
     return folder
 
 
-def run_in(project: Path, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """The command line of the copy ``project``."""
-    return subprocess.run(command(*arguments), cwd=project, env=environment(project), capture_output=True, text=True,
-                          timeout=timeout, check=False)
-
-
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy whose pages are written and whose cache holds every family's facts; tests leave it as it is."""
@@ -68,14 +65,19 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared / "template"
 
 
+def strip(project: Path) -> None:
+    """Take the pages of a copy away."""
+    for generated in GENERATED:
+        path = project / "site_src" / generated
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
 @pytest.fixture
 def project(template: Path, tmp_path: Path) -> Path:
     """The root of a copy with a warm cache and neither pages nor a site."""
     copy = tmp_path / "project"
     shutil.copytree(template, copy)
-    for generated in GENERATED:
-        path = copy / "site_src" / generated
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    strip(copy)
     return copy
 
 
@@ -87,3 +89,42 @@ def run(project: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         return run_in(project, *arguments, timeout=timeout)
 
     return runner
+
+
+@pytest.fixture(scope="session")
+def prepared(template: Path) -> Turning:
+    """What every test's :class:`Turning` is copied from, made once per run."""
+    place, told = template.with_name("turning"), template.with_name("turning.json")
+    with FileLock(template.with_name("turning.lock")):
+        if not told.is_file():
+            shutil.copytree(template, place)
+            strip(place)
+            turning = Turning(place, dict.fromkeys(HEADINGS, ""), {})
+            with forks(place, place.with_suffix(".log")) as work:
+                for heading in [*turning.sites, *turning.sites]:
+                    turning.turn(heading)
+                    captures = bool(turning.sites[heading])
+                    if captures:
+                        turning.forget()
+                    ended = work.run("command", "build", DERIVED, "--jobs", "1")
+                    assert ended.code == 0, ended.said
+                    site = digest(turning.site)
+                    assert turning.sites[heading] in ("", site), "two builds of one state differ"
+                    turning.sites[heading] = site
+                    turning.seconds[captures] = ended.seconds
+            told.write_text(json.dumps([turning.sites, list(turning.seconds.items())]))
+        sites, seconds = json.loads(told.read_text())
+        return Turning(place, sites, dict(seconds))
+
+
+@pytest.fixture
+def turning(prepared: Turning, tmp_path: Path) -> Turning:
+    shutil.copytree(prepared.root, tmp_path / "project")
+    return Turning(tmp_path / "project", prepared.sites, prepared.seconds)
+
+
+@pytest.fixture
+def work(turning: Turning, tmp_path: Path) -> Iterator[Forks]:
+    """Runs the work of the copy ``turning`` in forks, which saves importing everything each time."""
+    with forks(turning.root, tmp_path / "log") as running:
+        yield running

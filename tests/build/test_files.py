@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from encyclopedia.build import files
-from encyclopedia.build.files import restore_folder, swap_folder, write_text
+from encyclopedia.build.files import CannotWrite, restore_folder, swap_folder, write_text
 
 
 def test_writing_the_same_text_leaves_the_file_alone(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_write_that_fails_leaves_the_old_text_and_no_scraps(
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", broken)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(CannotWrite, match=r"cannot write .*page\.md: disk full"):
         write_text(path, "new")
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.md"]
