@@ -30,21 +30,27 @@ class SiteFailed(Exception):
     """The site engine is not installed or did not finish."""
 
 
-def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
-    """Build ``project.site``; until the new one is whole the old one stays.
+def build_site(project: Project, engine: Engine = Engine.MKDOCS, place: Path | None = None) -> None:
+    """Build the site; until the new one is whole the old one stays.
+
+    Args:
+        project: whose written pages it is made from.
+        engine: what makes it.
+        place: its folder, ``project.site`` by default.
 
     Raises:
         SiteFailed: with the package to install where the engine is missing, else with what stopped the engine.
     """
     if find_spec(engine) is None:
         raise SiteFailed(f"{engine}: not installed here, so it cannot build the site; pip install {engine}")
-    restore_folder(project.site)
-    for left_over in project.root.glob(f"{project.site.name}.new-*"):
+    site = place or project.site
+    restore_folder(site)
+    for left_over in project.root.glob(f"{site.name}.new-*"):
         if left_over.is_dir():
             shutil.rmtree(left_over, ignore_errors=True)
         else:
             left_over.unlink(missing_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f"{project.site.name}.new-", dir=project.root))
+    new = Path(tempfile.mkdtemp(prefix=f"{site.name}.new-", dir=project.root))
     new.chmod(0o755)
     # Zensical takes the folder of the site from its config alone, and paths in that from the config's own folder.
     config = new.with_suffix(f"{new.suffix}.yml")
@@ -55,7 +61,7 @@ def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
         result = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, check=False)
         if result.returncode:
             raise SiteFailed(f"{engine} build: {_reason(result)}")
-        swap_folder(new, project.site)
+        swap_folder(new, site)
     finally:
         config.unlink(missing_ok=True)
         shutil.rmtree(new, ignore_errors=True)
