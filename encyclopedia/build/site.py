@@ -32,8 +32,13 @@ class SiteFailed(Exception):
     """The site engine is not installed or did not finish."""
 
 
-def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
-    """Build ``project.site``; until the new one is whole the old one stays.
+def build_site(project: Project, engine: Engine = Engine.MKDOCS, place: Path | None = None) -> None:
+    """Build the site; until the new one is whole the old one stays.
+
+    Args:
+        project: whose written pages it is made from.
+        engine: what makes it.
+        place: its folder, beside ``project.site`` and that by default.
 
     Raises:
         SiteFailed: with the package to install where the engine is missing, else with what stopped the engine.
@@ -41,10 +46,11 @@ def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
     """
     if find_spec(engine) is None:
         raise SiteFailed(f"{engine}: not installed here, so it cannot build the site; pip install {engine}")
-    with writing(project.site):
-        restore_folder(project.site)
-        _clear_left_overs(project)
-        new = Path(tempfile.mkdtemp(prefix=f"{project.site.name}.new-", dir=project.root))
+    site = place or project.site
+    with writing(site):
+        restore_folder(site)
+        _clear_left_overs(site)
+        new = Path(tempfile.mkdtemp(prefix=f"{site.name}.new-", dir=site.parent))
         # Zensical takes the folder of the site from its config alone, and paths in that from the config's own folder.
         config = new.with_suffix(f"{new.suffix}.yml")
         try:
@@ -52,16 +58,16 @@ def build_site(project: Project, engine: Engine = Engine.MKDOCS) -> None:
             config.write_text(json.dumps({"INHERIT": "mkdocs.yml", "site_dir": new.name}), encoding="utf-8")
             result = _run(engine, config, project)
             if result.returncode:
-                raise _stopped(engine, result, project)
-            swap_folder(new, project.site)
+                raise _stopped(engine, result, site)
+            swap_folder(new, site)
         finally:
             config.unlink(missing_ok=True)
             shutil.rmtree(new, ignore_errors=True)
 
 
-def _clear_left_overs(project: Project) -> None:
+def _clear_left_overs(site: Path) -> None:
     """Remove what builds that were killed left beside the site."""
-    for left_over in project.root.glob(f"{project.site.name}.new-*"):
+    for left_over in site.parent.glob(f"{site.name}.new-*"):
         if left_over.is_dir():
             shutil.rmtree(left_over, ignore_errors=True)
         else:
@@ -82,11 +88,11 @@ def _run(engine: Engine, config: Path, project: Project) -> subprocess.Completed
         os.close(ours)
 
 
-def _stopped(engine: Engine, result: subprocess.CompletedProcess[str], project: Project) -> Exception:
+def _stopped(engine: Engine, result: subprocess.CompletedProcess[str], site: Path) -> Exception:
     """What an engine that did not finish is to be told of."""
     fault = named_fault(result.stdout + result.stderr)
     if fault is not None:
-        return CannotWrite(project.site, fault, os.strerror(fault))
+        return CannotWrite(site, fault, os.strerror(fault))
     return SiteFailed(f"{engine} build: {_reason(result)}")
 
 

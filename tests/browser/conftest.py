@@ -1,10 +1,14 @@
-"""A built site, served under a sub-path, and pages of it in a real browser."""
+"""Built sites, served under a sub-path, and pages of them in a real browser.
+
+Tests run on the site that MkDocs makes. Those with the mark ``core`` run on Zensical's too.
+"""
 
 from __future__ import annotations
 
 import functools
 import http.server
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -18,6 +22,7 @@ from filelock import FileLock
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from encyclopedia.build.project import find_project
+from encyclopedia.build.site import Engine, build_site
 from tests.browser.chromium import launch
 
 SUB_PATH = "/some/where"
@@ -33,15 +38,66 @@ DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "engine" in metafunc.fixturenames:
+        metafunc.parametrize("engine", list(Engine), indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = [item for item in items if not _on_the_other_engine_for_nothing(item)]
+
+
+def _on_the_other_engine_for_nothing(item: pytest.Item) -> bool:
+    """Whether a test of this folder would run on Zensical's site though it is none of the core."""
+    if not item.path.is_relative_to(Path(__file__).parent) or item.get_closest_marker("core"):
+        return False
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("engine") is Engine.ZENSICAL
+
+
 @pytest.fixture(scope="session")
-def site() -> Path:
-    """The project's site with the pages of these families, built from the cache where that holds everything."""
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """What made the site that a test looks at."""
+    pytest.importorskip(request.param)
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Engine], Path]:
+    """``built(engine)``: the folder of its site with the pages of these families, made once per run of all workers.
+
+    The project's own site is MkDocs's, built from the cache where that holds everything; Zensical's is made from the
+    pages that were written for it, and stands beside it.
+    """
     project = find_project(Path(__file__).parent)
-    project.cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(project.cache / "site.lock"):
-        subprocess.run([sys.executable, "-m", "encyclopedia", "build", *FAMILIES, *SORTS, FAILING, PLAIN],
-                       cwd=project.root, check=True)
-    return project.site
+    run = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        run = run.parent
+
+    def once(engine: Engine) -> Path:
+        if engine is Engine.ZENSICAL:
+            once(Engine.MKDOCS)
+        place = project.site if engine is Engine.MKDOCS else project.root / f"{project.site.name}.{engine}"
+        done = run / f"{engine}.built"
+        project.cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(project.cache / "site.lock"):
+            if done.exists():
+                return place
+            if engine is Engine.MKDOCS:
+                subprocess.run([sys.executable, "-m", "encyclopedia", "build", *FAMILIES, *SORTS, FAILING, PLAIN],
+                               cwd=project.root, check=True)
+            else:
+                build_site(project, engine, place)
+            done.touch()
+        return place
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def site(built: Callable[[Engine], Path], engine: Engine) -> Path:
+    """The folder of the engine's site."""
+    return built(engine)
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):

@@ -27,7 +27,8 @@ def pinned_with_charts(page: Page) -> None:
     expect(page.locator("[data-card][data-pinned]")).to_have_count(1)
     for chart in page.locator("[data-region=depth] [data-depth-chart]").all():
         chart.scroll_into_view_if_needed()
-        expect(chart).to_have_attribute("data-drawn", "")
+        # The library for charts is large, and asked for only now.
+        expect(chart).to_have_attribute("data-drawn", "", timeout=20_000)
 
 
 def all_open(page: Page) -> None:
@@ -55,6 +56,15 @@ KINDS = {
     "failed": Kind(f"families/{FAILING}/", all_open),
     "missing": Kind("404.html"),
 }
+
+
+#: The kinds that axe looks at on both engines: the frame of the engine's theme is the same around the others.
+AUDITED_ON_BOTH = ("index", "values", "family", "missing")
+
+
+def sideways(page: Page) -> float:
+    """By how much the page is wider than its window."""
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
 def opened_as(open_page: Callable[..., Opened], kind: str, **how: Any) -> Page:

@@ -6,25 +6,31 @@ from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Opened
-from tests.browser.kinds import KINDS, PIN, opened_as, pinned_with_charts
-
-
-def sideways(page: Page) -> float:
-    """By how much the page is wider than its window."""
-    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+from tests.browser.kinds import AUDITED_ON_BOTH, KINDS, PIN, opened_as, pinned_with_charts, sideways
 
 
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [
+    pytest.param(kind, marks=pytest.mark.core) if kind in AUDITED_ON_BOTH else kind for kind in KINDS])
 def test_axe_finds_nothing(open_page: Callable[..., Opened], kind: str, scheme: str, phone: bool) -> None:
     page = opened_as(open_page, kind, scheme=scheme, phone=phone)
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
     assert sideways(page) <= 0
+
+
+@pytest.mark.core
+def test_the_keyboard_gets_past_the_header_in_one_step(open_page: Callable[..., Opened]) -> None:
+    page = open_page("checks/").page
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.page-body') !== null")
 
 
 def test_the_diagram_is_a_list_of_buttons_in_forward_order(open_family: Callable[..., Opened]) -> None:

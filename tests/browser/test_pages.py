@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -26,6 +28,7 @@ PARTS = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("family", FAMILIES)
 def test_without_script_the_reference_is_all_there(open_family: Callable, family: str) -> None:
     opened = open_family(family, script=False)
@@ -39,6 +42,7 @@ def test_without_script_the_reference_is_all_there(open_family: Callable, family
         expect(page.locator("body")).to_contain_text(checkpoint["id"].split("/")[1])
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("family", FAMILIES)
 def test_nothing_is_asked_of_another_host_and_nothing_fails(open_family: Callable, family: str, address: str) -> None:
     opened = open_family(family)
@@ -47,6 +51,7 @@ def test_nothing_is_asked_of_another_host_and_nothing_fails(open_family: Callabl
     assert opened.errors == []
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_page_does_not_scroll_sideways(open_family: Callable, family: str, phone: bool) -> None:
@@ -74,6 +79,7 @@ def test_the_head_the_identity_and_a_card_lead_to_the_checks(open_family: Callab
     assert opened.errors == []
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_a_link_to_a_claim_opens_its_checkpoint(open_family: Callable, script: bool) -> None:
     opened = open_family("laguna", script=script)
@@ -115,11 +121,21 @@ def test_text_in_the_diagram_is_legible_on_a_phone(open_family: Callable) -> Non
     assert small == []
 
 
+@pytest.mark.core
 def test_the_site_uses_relative_addresses_only(site: Path) -> None:
-    for path in site.rglob("*.html"):
+    # The page for what is missing is shown at any depth, where only an address from the root reaches its sheet.
+    for path in set(site.rglob("*.html")) - {site / "404.html"}:
         text = path.read_text(encoding="utf-8")
         for attribute in ('href="/', 'src="/'):
             assert attribute not in text, f"{path.relative_to(site)} has {attribute}"
+
+
+def test_every_link_within_the_site_leads_to_a_file(site: Path) -> None:
+    for path in site.rglob("index.html"):
+        for link in set(re.findall(r' href="([^"#?:]+)["#?]', path.read_text(encoding="utf-8"))):
+            target = path.parent / unescape(unquote(link))
+            assert (target / "index.html" if link.endswith(("/", ".")) else target).is_file(), (
+                f"{path.relative_to(site)} links to {link}")
 
 
 @pytest.mark.parametrize("family", SORTS)
@@ -154,6 +170,7 @@ def test_every_sort_of_page_is_laid_out(open_family: Callable, family: str, phon
     laid_out(open_family(family, phone=phone, scheme="dark" if phone else "light"))
 
 
+@pytest.mark.core
 def test_the_navigation_leads_to_the_overview_and_the_checks(open_page: Callable) -> None:
     opened = open_page("")
     page = opened.page

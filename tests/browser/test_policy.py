@@ -11,7 +11,10 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Opened
-from tests.browser.kinds import KINDS
+from tests.browser.kinds import KINDS, sideways
+from tests.browser.searching import finds
+
+pytestmark = pytest.mark.core
 
 #: Of scripts that hold data, which no browser runs.
 DATA = {"application/json", "text/html"}
@@ -73,10 +76,14 @@ def test_the_policy_allows_this_site_alone_and_every_page_carries_it(site: Path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_of_a_page_is_blocked(open_page: Callable[..., Opened], kind: str) -> None:
+def test_nothing_of_a_page_is_blocked_or_asked_of_another_host_and_it_fits_the_window(
+    open_page: Callable[..., Opened], address: str, kind: str
+) -> None:
     opened = open_page(KINDS[kind].path)
     KINDS[kind].prepare(opened.page)
     assert opened.errors == []
+    assert {urlsplit(url).netloc for url in opened.requests} == {urlsplit(address).netloc}
+    assert sideways(opened.page) <= 0
 
 
 def test_what_the_policy_forbids_is_blocked_and_said(open_page: Callable[..., Opened]) -> None:
@@ -93,9 +100,7 @@ def test_what_the_policy_forbids_is_blocked_and_said(open_page: Callable[..., Op
 
 def test_the_search_works_under_it(open_page: Callable[..., Opened]) -> None:
     opened = open_page("")
-    opened.page.keyboard.press("/")
-    opened.page.keyboard.type("attention_scores")
-    expect(opened.page.locator(".md-search-result__item").first).to_be_visible()
+    expect(finds(opened.page, "attention_scores").first).to_be_visible(timeout=20_000)
     assert opened.errors == []
 
 

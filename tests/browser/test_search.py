@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import FAMILIES
+from tests.browser.searching import finds
 
 #: What may be downloaded for the search, compressed.
 MOST_BYTES = 1_500_000
@@ -27,11 +28,8 @@ def entries(site: Path) -> list[dict[str, Any]]:
 
 
 def search(page: Page, query: str) -> Any:
-    """The finds for ``query``, each a page with its sections."""
-    page.keyboard.press("/")
-    page.locator(".md-search__input").fill(query)
-    # Material's search listens to keys.
-    page.keyboard.press("End")
+    """The finds for ``query`` in Material's theme, each a page with its sections."""
+    finds(page, query)
     found = page.locator(".md-search-result__item")
     expect(found.first).to_be_visible(timeout=20_000)
     return found
@@ -58,9 +56,10 @@ def test_a_checkpoint_finds_its_family_first(open_page: Callable) -> None:
     expect(found.first.locator("h1")).to_have_text("Doge")
 
 
+@pytest.mark.core
 def test_a_find_opens_at_its_value(open_page: Callable) -> None:
     page = open_page("").page
-    search(page, "router_logits").locator('a[href*="families/"]', has=page.locator("h2")).first.click()
+    finds(page, "router_logits").and_(page.locator('[href*="families/"][href$="#mlp.router_logits"]')).first.click()
     page.wait_for_url("**#mlp.router_logits")
     expect(page.locator("#value-mlp-router_logits")).to_be_in_viewport()
 

@@ -18,6 +18,19 @@
     }
   };
 
+  /** What is too pale to read in the search of Zensical's theme: how much was found, and on which page. */
+  const legible = "[role=status], [id$=-path] { color: var(--mute) }";
+
+  // That search dresses itself by a style element in a shadow tree, which is inline and so forbidden; the same rules as a
+  // sheet of the tree are not.
+  ShadowRoot.prototype.appendChild = function (node) {
+    if (!(node instanceof HTMLStyleElement)) return Node.prototype.appendChild.call(this, node);
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(node.textContent + legible);
+    this.adoptedStyleSheets.push(sheet);
+    return node;
+  };
+
   /** The colours that the reader chose, or none. */
   const chosen = () => {
     try {
