@@ -81,7 +81,7 @@ _ACTS = {
 #: All of a page's text, with what is laid out only when it comes near.
 _TEXT = """() => {
   const article = document.querySelector("article");
-  for (const section of article.children) section.style.contentVisibility = "visible";
+  for (const section of article.querySelectorAll("section")) section.style.contentVisibility = "visible";
   return article.innerText.split(/\\n+/).map((line) => line.trim()).filter(Boolean);
 }"""
 
@@ -168,10 +168,10 @@ def load(browser: Browser, address: str, path: str, loads: int, steps: int) -> M
         if turn:
             seen.append(page.evaluate(_SEEN))
         if turn == loads:
-            text = page.evaluate(_TEXT)
             # A step changes the address, for which a browser asks for the icon again.
             requests = requests.copy()
             late = answers(page, steps) if steps else {}
+            text = page.evaluate(_TEXT)
         page.context.close()
     inside = [urlsplit(url) for url in requests if url.startswith(address)]
     sizes: Counter[str] = Counter()

@@ -27,7 +27,7 @@ from encyclopedia.across.values import place_of, render_value, value_view
 from encyclopedia.facts import SCHEMA, FamilyFacts
 from encyclopedia.page.colours import palette, sheet_of, stylesheet
 from encyclopedia.page.markdown import NAME
-from encyclopedia.page.sheets import FAMILY_SHEET, family_sheet
+from encyclopedia.page.sheets import joined_sheets
 from encyclopedia.page.versions import signed
 from encyclopedia.vocabulary import VOCABULARY
 
@@ -85,7 +85,7 @@ def _lens(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
 
 
 def _sheets(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
-    yield FAMILY_SHEET, family_sheet()
+    yield from joined_sheets()
     for hue in sorted({SITE_HUE, MARK_HUE, *(family.hue for family in families)}):
         yield sheet_of(hue), stylesheet(palette(hue)) + "\n"
 

@@ -16,7 +16,8 @@ _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 def document(
     html: str, *, title: str, hue: int, description: str | None = None, scripts: Sequence[str] = (),
-    early: Sequence[str] = (), styles: Sequence[str] = (), sheets: Sequence[str] = (), boost: float | None = None,
+    early: Sequence[str] = (), first_view: str | None = None, styles: Sequence[str] = (), sheets: Sequence[str] = (),
+    boost: float | None = None,
 ) -> str:
     """The file of a page.
 
@@ -28,6 +29,8 @@ def document(
         scripts: modules under ``assets/js/`` that this page loads beside the site's own, once it has been read.
         early: modules that ``html`` itself loads, in the place where they can run. The browser asks for what they
             import at once, and for the others' imports when it comes to them.
+        first_view: the id of the first element that is not in the first view; the page is painted once it has been
+            read up to there, by browsers that know how.
         styles: sheets under ``assets/css/`` that this page loads beside the site's own.
         sheets: generated ones, from the site's root, that it loads after those.
         boost: how much a find on this page counts in search, where one is not the measure.
@@ -36,7 +39,7 @@ def document(
                     "template": "family.html", "hide": ["navigation", "toc"], "scripts": list(scripts),
                     "styles": [sheet_of(hue), *(f"assets/css/{name}" for name in styles), *sheets],
                     "modules": [*early, *imported(early or scripts)],
-                    "search": {"boost": boost} if boost else None}
+                    "first_view": first_view, "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)
     return f"---\n{head}\n---\n\n{_FENCE.sub(_entities, html.strip())}\n"

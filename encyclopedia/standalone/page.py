@@ -20,7 +20,7 @@ from encyclopedia.page.environment import environment
 from encyclopedia.page.module import files_there
 from encyclopedia.page.notes import NotesHtml, render_notes
 from encyclopedia.page.render import CHECKS_STYLES, EARLY_SCRIPT, SCRIPTS, checks_html, family_html
-from encyclopedia.page.sheets import FAMILY_PARTS
+from encyclopedia.page.sheets import FAMILY_SHEET, PARTS, SITE_SHEET
 from encyclopedia.standalone.inlining import json_text, material_sheets, modules, relinked, script_text, sheets
 from encyclopedia.standalone.reading import LocalConfig
 
@@ -52,14 +52,14 @@ def page_of(
                     address)
     checks = relinked(checks_html(family, text, notes, project.templates, sources=sources).replace('"../#', '"#'),
                       None if address is None else f"{address}checks/")
-    styles, scripts = _of_site(project)
+    scripts = _of_site(project)
     scripts += [name for name in (EARLY_SCRIPT, *SCRIPTS) if charts or name != "depth.js"]
     folder = project.templates / "standalone"
     importmap, start = modules(scripts, project.source / "assets" / "js",
                                instead={"plotly.js": folder / "plotly.js"} if charts else None)
     assets = project.source / "assets" / "css"
-    shared = sheets([*material_sheets(), *(assets / name for name in (*styles, *FAMILY_PARTS, *CHECKS_STYLES)),
-                     folder / "page.css"])
+    own = (*PARTS[SITE_SHEET], *PARTS[FAMILY_SHEET], *CHECKS_STYLES)
+    shared = sheets([*material_sheets(), *(assets / name for name in own), folder / "page.css"])
     library_of_charts = script_text(library("plotly.min.js").read_text(encoding="utf-8")) if charts else None
     return environment(project.templates).get_template("standalone/page.html.jinja").render(
         title=title_of(family), local=local, family=family, family_page=address, body=body, checks=checks,
@@ -68,11 +68,10 @@ def page_of(
         facts=json_text(family.model_dump_json(by_alias=True)))
 
 
-def _of_site(project: Project) -> tuple[list[str], list[str]]:
-    """The sheets and the modules that every page of the site has, in order."""
+def _of_site(project: Project) -> list[str]:
+    """The modules that every page of the site has, in order."""
     settings: dict[str, Any] = yaml.safe_load((project.root / "mkdocs.yml").read_text(encoding="utf-8"))
-    return ([Path(path).name for path in settings["extra_css"]],
-            [Path(entry["path"]).name for entry in settings["extra_javascript"]])
+    return [Path(entry["path"]).name for entry in settings["extra_javascript"]]
 
 
 def _with_notes(family: FamilyFacts, project: Project) -> tuple[FamilyFacts, str, NotesHtml]:

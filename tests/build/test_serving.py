@@ -68,7 +68,7 @@ def test_plain_mkdocs_serve_follows_every_sort_of_source(project: Path) -> None:
         wait_for(f"{base}/families/doge/", "The block, seen from here")
         with (project / "site_src" / "assets" / "css" / "base.css").open("a") as style:
             style.write("\n.from-the-test { color: red }\n")
-        wait_for(f"{base}/assets/css/base.css", ".from-the-test")
+        wait_for(f"{base}/sheets/site.css", ".from-the-test")
         change(project / "encyclopedia" / "families" / "doge.py", 'title="Doge"', 'title="Doge and friends"')
         wait_for(f"{base}/families/doge/", "Doge and friends")
 
