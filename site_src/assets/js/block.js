@@ -51,7 +51,6 @@ export class Block {
       this.identity.replaceChildren(...identity);
       this.kind = kind;
       this.mark();
-      this.diagram.animate?.({ opacity: [0.35, 1] }, { duration: calm() ? 0 : 180, easing: "ease-out" });
     }
     this.refresh();
   }
@@ -139,10 +138,6 @@ export class Block {
     for (const edge of this.diagram.querySelectorAll(`[data-from="${name}"], [data-to="${name}"]`)) edge.classList.add("is-lit");
     for (const term of this.identity.querySelectorAll(`[data-term="${name}"]`)) term.classList.add("is-lit");
   }
-}
-
-export function calm() {
-  return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
 function grouped(cards) {

@@ -18,6 +18,10 @@ export class Card {
   show(facts, { block, kind, pinned, missing }) {
     const here = (text) => text.replaceAll("[i]", `[${block}]`);
     const { element, slots } = this;
+    const shape = missing ? null : facts.shapes?.[kind] ?? null;
+    // From block to block of a kind only the places change.
+    const same = facts === this.facts && shape === this.shape && missing === this.missing;
+    Object.assign(this, { facts, shape, missing });
     element.className = element.className.replace(/role-\w+/, `role-${facts.role}`);
     element.toggleAttribute("data-missing", Boolean(missing));
     element.dataset.standard = facts.expression;
@@ -28,10 +32,11 @@ export class Card {
     const expression = here(facts.expression);
     slots.expression.replaceChildren(...dotted(expression, true));
     slots.copy.dataset.copy = expression;
-    slots.layout.replaceChildren(...(facts.layout ? [make("b", {}, facts.layout), ` [${facts.dims.join(" ")}]`] : []));
-    const shape = missing ? null : facts.shapes?.[kind];
-    slots.shape.replaceChildren(...(missing ? [make("p", { class: "card-missing" }, missing)] : shape ? cells(facts, shape) : []));
-    slots.description.replaceChildren(...rich(facts.description));
+    if (!same) {
+      slots.layout.replaceChildren(...(facts.layout ? [make("b", {}, facts.layout), ` [${facts.dims.join(" ")}]`] : []));
+      slots.shape.replaceChildren(...(missing ? [make("p", { class: "card-missing" }, missing)] : shape ? cells(facts, shape) : []));
+      slots.description.replaceChildren(...rich(facts.description));
+    }
     slots.rows.replaceChildren(...(facts.rows ?? []).map((row) => line(row, here)));
     element.dispatchEvent(new CustomEvent("card:shown", { bubbles: true, detail: { block, kind } }));
   }

@@ -31,6 +31,11 @@ class Depth {
         if (drawn && drawn.width !== target.clientWidth) this.draw(target);
       }
     });
+    this.near = false;
+    new IntersectionObserver((entries) => {
+      this.near = entries.at(-1).isIntersecting;
+      if (this.near && this.charts.length) this.mark();
+    }, { rootMargin: "50%" }).observe(article.querySelector("[data-region=depth]"));
     const recolour = () => this.charts.filter((chart) => this.drawn.has(chart)).forEach((chart) => this.draw(chart));
     new MutationObserver(recolour).observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
     article.addEventListener("family:checkpoint", () => this.enter());
@@ -71,7 +76,8 @@ class Depth {
     this.block = block;
     this.waiting ??= requestAnimationFrame(() => {
       this.waiting = null;
-      this.mark();
+      // What is out of sight is brought up to date when it comes near.
+      if (this.near) this.mark();
     });
   }
 

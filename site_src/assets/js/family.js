@@ -3,7 +3,7 @@
 // `family:ask` (where it is), `family:go` and `family:context`.
 // Runs as soon as the block stands in the page, while what comes after it is still being read.
 
-import { Block, calm } from "./block.js";
+import { Block } from "./block.js";
 import { thaw } from "./inert.js";
 import { Selector } from "./selector.js";
 import { parse, push, replace } from "./state.js";
@@ -167,6 +167,10 @@ class Page {
   announce(name, detail) {
     this.article.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
   }
+}
+
+function calm() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
 /** By name, the elements under `root` whose content is a checkpoint's. */

@@ -17,6 +17,8 @@ class Names {
     this.article = article;
     this.table = JSON.parse(article.querySelector("script[data-names]").textContent);
     this.titles = new Map(this.table.titles);
+    this.unfilled = new WeakMap();
+    article.addEventListener("toggle", ({ target }) => target.open && this.open(target), { capture: true });
     this.choice = article.querySelector("[data-names-choice]");
     const known = [...this.choice.options].map(({ value }) => value);
     this.vocabulary = known.includes(remembered()) ? remembered() : STANDARD;
@@ -108,9 +110,20 @@ class Names {
     return { text: standard, note: note ?? `the standard name; none is known in ${this.titles.get(this.vocabulary)}` };
   }
 
-  /** Fills a fold with all names, as templates/page/elsewhere.html.jinja does. */
+  /** Fills a fold with all names when it is open, or once it is. */
   fold(fold, names, block, sizes) {
     fold.hidden = !names;
+    this.unfilled.set(fold, () => this.fill(fold, names, block, sizes));
+    if (fold.open) this.open(fold);
+  }
+
+  open(fold) {
+    this.unfilled.get(fold)?.();
+    this.unfilled.delete(fold);
+  }
+
+  /** Fills a fold with all names, as templates/page/elsewhere.html.jinja does. */
+  fill(fold, names, block, sizes) {
     fold.querySelector("dl").replaceChildren(...[...this.titles].filter(([slug]) => names?.[slug]).map(([slug, title]) => {
       const [text, note] = names[slug];
       const value = make("dd", {});
