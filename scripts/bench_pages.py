@@ -5,9 +5,9 @@
 The built site's pages are loaded in headless Chromium from a local server that compresses, each time with an empty
 cache. By default these are Doge, Laguna and the heaviest page. Beside each, in the same run, stands a page of
 Material's stock theme, without its fonts from another host, that has the visible text of the same page. Times are
-medians over the loads. A diagram is usable when the slider moves and a part answers; a stock page, when its document is
-parsed and its scripts have run. Of a step and of a hover it is the processor time of the page's thread, with style,
-layout and paint. Fails where an aim is missed.
+medians over the loads, which take turns. A diagram is usable when it is painted, the slider moves and a part answers; a
+stock page, when it is painted, its document is parsed and its scripts have run. Of a step and of a hover it is the
+processor time of the page's thread, with style, layout and paint. Fails where an aim is missed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,8 +58,10 @@ _OBSERVE = """(() => {
 
 _SEEN = """() => {
   const [navigation] = performance.getEntriesByType("navigation");
-  const [usable] = performance.getEntriesByName("family:usable");
-  return { usable: usable?.startTime ?? navigation.domContentLoadedEventEnd, paint: seen.paint, shift: seen.shift };
+  const [answers] = performance.getEntriesByName("family:usable");
+  const [painted] = performance.getEntriesByName("first-contentful-paint");
+  const usable = Math.max(answers?.startTime ?? navigation.domContentLoadedEventEnd, painted.startTime);
+  return { usable, paint: seen.paint, shift: seen.shift };
 }"""
 
 #: A step of the slider, and a hover over a part, each with the layout it brings about.
@@ -98,11 +100,12 @@ class Measured:
     shift: float
     step: float | None = None
     hover: float | None = None
-    text: list[str] = field(default_factory=list)
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # As servers of sites do: a body does not wait until its head was acknowledged.
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path.partition("?")[0]))
@@ -151,35 +154,57 @@ def sort_of(path: str) -> str:
     return {"woff2": "fonts", "woff": "fonts", "png": "images", "svg": "images", "ico": "images"}.get(ending, "other")
 
 
-def load(browser: Browser, address: str, path: str, loads: int, steps: int) -> Measured:
-    """Load a page ``loads`` times; with ``steps``, time as many of its slider and over its diagram."""
-    seen: list[dict[str, float]] = []
+def opened(browser: Browser, address: str, path: str) -> tuple[Page, list[str]]:
+    """A page after its load, with the addresses that it asked for."""
+    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    page.add_init_script(_OBSERVE)
     requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(f"{address}/{path}")
+    page.wait_for_load_state("networkidle")
+    return page, requests
+
+
+def text_of(browser: Browser, address: str, path: str) -> list[str]:
+    """The lines of text of a page."""
+    page, _ = opened(browser, address, path)
+    text: list[str] = page.evaluate(_TEXT)
+    page.context.close()
+    return text
+
+
+def load(browser: Browser, places: Sequence[tuple[str, str]], loads: int, steps: int) -> list[Measured]:
+    """Load pages (addresses of sites and paths) in turns, ``loads`` times each.
+
+    Turns keep what else goes on in the machine out of their proportion. On the first page ``steps`` steps and hovers
+    are timed in the end.
+    """
+    seen: list[list[dict[str, float]]] = [[] for _ in places]
+    asked: list[list[str]] = [[] for _ in places]
     late: dict[str, float] = {}
-    text: list[str] = []
     for turn in range(loads + 1):
-        page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-        page.add_init_script(_OBSERVE)
-        requests = []
-        page.on("request", lambda request, urls=requests: urls.append(request.url))
-        page.goto(f"{address}/{path}")
-        page.wait_for_load_state("networkidle")
-        # The first load warms the server and is not counted.
-        if turn:
-            seen.append(page.evaluate(_SEEN))
-        if turn == loads:
+        for index, (address, path) in enumerate(places):
+            page, requests = opened(browser, address, path)
+            # The first load warms the server and is not counted.
+            if turn:
+                seen[index].append(page.evaluate(_SEEN))
             # A step changes the address, for which a browser asks for the icon again.
-            requests = requests.copy()
-            late = answers(page, steps) if steps else {}
-            text = page.evaluate(_TEXT)
-        page.context.close()
-    inside = [urlsplit(url) for url in requests if url.startswith(address)]
-    sizes: Counter[str] = Counter()
-    for found in inside:
-        sizes[sort_of(found.path)] += len(_body(address, found.path))
-    medians = {key: statistics.median(entry[key] for entry in seen) for key in seen[0]}
-    return Measured(sizes, len(requests), [url for url in requests if not url.startswith(address)], medians["usable"],
-                    medians["paint"], max(entry["shift"] for entry in seen), late.get("step"), late.get("hover"), text)
+            asked[index] = requests.copy()
+            if turn == loads and not index:
+                late = answers(page, steps)
+            page.context.close()
+    found = []
+    for index, (address, _) in enumerate(places):
+        sizes: Counter[str] = Counter()
+        for url in asked[index]:
+            if url.startswith(address):
+                sizes[sort_of(urlsplit(url).path)] += len(_body(address, urlsplit(url).path))
+        medians = {key: statistics.median(entry[key] for entry in seen[index]) for key in seen[index][0]}
+        found.append(Measured(
+            sizes, len(asked[index]), [url for url in asked[index] if not url.startswith(address)], medians["usable"],
+            medians["paint"], max(entry["shift"] for entry in seen[index]),
+            *((late["step"], late["hover"]) if not index else ())))
+    return found
 
 
 def answers(page: Page, steps: int) -> dict[str, float]:
@@ -268,22 +293,22 @@ def main() -> int:
         + [max(pages, key=lambda name: len(compressed(pages[name])))]))
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = launch(playwright)
-        with served(ROOT / "site") as address:
-            found = {name: load(browser, address, f"families/{name}/", arguments.loads, arguments.steps)
-                     for name in families}
-        with served(stock({name: measured.text for name, measured in found.items()}, Path(folder))) as address:
-            beside = {name: load(browser, address, f"{name}/", arguments.loads, 0) for name in families}
+        with served(ROOT / "site") as ours:
+            texts = {name: text_of(browser, ours, f"families/{name}/") for name in families}
+            with served(stock(texts, Path(folder))) as theirs:
+                found = {name: load(browser, [(ours, f"families/{name}/"), (theirs, f"{name}/")], arguments.loads,
+                                    arguments.steps) for name in families}
         browser.close()
     print("Sizes in kB after gzip; times are medians, of steps and hovers the 95th percentile of processor time.\n")
     print(f"| page | {' | '.join(SORTS)} | requests | usable | largest paint | shift | step | hover |")
     print("|---" * (len(SORTS) + 7) + "|")
     for name in families:
-        print(row(name, found[name]))
-        print(row(f"stock page of {name}", beside[name]))
+        print(row(name, found[name][0]))
+        print(row(f"stock page of {name}", found[name][1]))
     missed = 0
     print()
     for name in families:
-        for met, said in aims(name, found[name], beside[name]):
+        for met, said in aims(name, *found[name]):
             missed += not met
             print(f"{'pass' if met else 'FAIL'}  {name}: {said}")
     return int(missed > 0)

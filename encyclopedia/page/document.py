@@ -27,8 +27,8 @@ def document(
         hue: of its marks.
         description: one sentence for search engines.
         scripts: modules under ``assets/js/`` that this page loads beside the site's own, once it has been read.
-        early: modules that ``html`` itself loads, in the place where they can run. The browser asks for what they
-            import at once, and for the others' imports when it comes to them.
+        early: modules that run while the page is being read. The browser asks for what they import at once, and for the
+            others' imports when it comes to them.
         first_view: the id of the first element that is not in the first view; the page is painted once it has been
             read up to there, by browsers that know how.
         styles: sheets under ``assets/css/`` that this page loads beside the site's own.
@@ -38,7 +38,7 @@ def document(
     front_matter = {"title": _text(title), "description": _text(description) if description else None,
                     "template": "family.html", "hide": ["navigation", "toc"], "scripts": list(scripts),
                     "styles": [sheet_of(hue), *(f"assets/css/{name}" for name in styles), *sheets],
-                    "modules": [*early, *imported(early or scripts)],
+                    "early": list(early), "modules": imported(early or scripts),
                     "first_view": first_view, "search": {"boost": boost} if boost else None}
     # JSON is YAML, and quotes whatever a title may hold.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter.items() if value)

@@ -25,7 +25,7 @@ from encyclopedia.page.shown import reference_first
 #: How much a find on a page with notes by people counts beside one on a page that is all derived.
 ANNOTATED_BOOST = 1.5
 
-#: What a family's page runs while it is read, as soon as the block stands in it.
+#: What a family's page runs while it is read: the block answers before the rest is there.
 EARLY_SCRIPT = "family.js"
 #: What a family's page loads, in the order of its sections; one that failed loads the sheets of what it shows.
 SCRIPTS = ("names.js", "printout.js", "depth.js", "costs.js")
@@ -68,7 +68,6 @@ def family_html(
     return environment(templates).get_template("page/family.html.jinja").render(
         family=family,
         on_site=on_site,
-        early_script=EARLY_SCRIPT,
         hero=hero_view(family),
         contents=[{"checkpoint": checkpoint, "block": block_view(checkpoint, family),
                    "api": api_view(checkpoint, family), "depth": depth_view(checkpoint),

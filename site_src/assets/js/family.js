@@ -182,6 +182,24 @@ function partsOf(regions) {
   return new Map([...regions].map(([name, region]) => [name, [...region.childNodes]]));
 }
 
+/** Waits until the page has been read up to what follows the block. */
+function blockRead() {
+  const there = () => document.readyState !== "loading" || document.getElementById("depth");
+  return new Promise((resolve) => {
+    if (there()) {
+      resolve();
+      return;
+    }
+    const reading = new MutationObserver(() => {
+      if (!there()) return;
+      reading.disconnect();
+      resolve();
+    });
+    reading.observe(document, { childList: true, subtree: true });
+  });
+}
+
+await blockRead();
 const article = document.querySelector("article.family");
 if (article) {
   new Page(article);
