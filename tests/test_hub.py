@@ -18,6 +18,7 @@ import pytest
 from encyclopedia.checkpoints import FOLDER, families_recorded, read_family, recorded
 from encyclopedia.checkpoints.writing import text_of
 from encyclopedia.hub import KeyDifference, take_over
+from tests.fuzz.tiny import TINY
 
 RECORDED = "SmallDoge/Doge-20M"
 
@@ -55,11 +56,11 @@ def hub() -> Iterator[dict[str, Any]]:
         server.shutdown()
 
 
-def check(hub: dict[str, Any], home: Path) -> subprocess.CompletedProcess[str]:
+def run(hub: dict[str, Any], home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HF_ENDPOINT": hub["address"], "HF_HOME": str(home), "NO_COLOR": "1",
                    "HF_HUB_DISABLE_XET": "1"}
     environment.pop("HF_HUB_OFFLINE", None)
-    return subprocess.run([sys.executable, "-m", "encyclopedia", "sync", "doge"], env=environment,
+    return subprocess.run([sys.executable, "-m", "encyclopedia", *arguments], env=environment,
                           capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -67,7 +68,7 @@ def test_equal_different_and_missing_configs(hub: dict[str, Any], tmp_path: Path
     config = dict(recorded(RECORDED).config)
     hub[RECORDED] = config
     hub["SmallDoge/Doge-40M"] = {**recorded("SmallDoge/Doge-40M").config, "num_hidden_layers": 9}
-    result = check(hub, tmp_path)
+    result = run(hub, tmp_path, "sync", "doge")
     assert result.returncode == 1
     assert f"{RECORDED}: as on the hub" in result.stdout
     assert "SmallDoge/Doge-40M: num_hidden_layers: recorded 8, the hub says 9" in result.stderr
@@ -79,10 +80,24 @@ def test_equal_different_and_missing_configs(hub: dict[str, Any], tmp_path: Path
 def test_another_familys_config_and_one_that_is_no_json_are_said(hub: dict[str, Any], tmp_path: Path) -> None:
     hub[RECORDED] = {**recorded(RECORDED).config, "model_type": "llama"}
     hub["SmallDoge/Doge-40M"] = ["no", "object"]
-    said = check(hub, tmp_path).stderr
+    said = run(hub, tmp_path, "sync", "doge").stderr
     assert f"{RECORDED}: the hub's config has the model_type 'llama', the record 'doge': record it" in said
     assert "SmallDoge/Doge-40M: the hub's config.json is not an object" in said
     assert "Traceback" not in said
+
+
+def test_a_page_is_made_of_a_config_on_the_hub(hub: dict[str, Any], tmp_path: Path) -> None:
+    hub["maker/Tiny-Llama"] = TINY["llama"]
+    file = tmp_path / "page.html"
+    made = run(hub, tmp_path, "page", "maker/Tiny-Llama", "--output", str(file))
+    assert made.returncode == 0, made.stderr
+    text = file.read_text(encoding="utf-8")
+    assert 'data-reference="maker/Tiny-Llama"' in text
+    assert "model.layers[0].self_attn" in text
+    missing = run(hub, tmp_path, "page", "maker/Nothing")
+    assert missing.returncode == 1
+    [line] = missing.stderr.strip().splitlines()
+    assert line.startswith("maker/Nothing: no such file or folder here, and the hub did not give its config.json")
 
 
 @pytest.mark.parametrize("model_type", families_recorded())

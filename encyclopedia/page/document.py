@@ -29,8 +29,8 @@ def document(
         scripts: modules under ``assets/js/`` that this page loads beside the site's own, once it has been read.
         early: modules that run while the page is being read. The browser asks for what they import at once, and for the
             others' imports when it comes to them.
-        first_view: the id of the first element that is not in the first view; the page is painted once it has been
-            read up to there, by browsers that know how.
+        first_view: the id of the element that the page has to be read up to before it is painted, by browsers that know
+            how: what stands above it would move while it is read.
         styles: sheets under ``assets/css/`` that this page loads beside the site's own.
         sheets: generated ones, from the site's root, that it loads after those.
         boost: how much a find on this page counts in search, where one is not the measure.

@@ -50,7 +50,7 @@ def render_family(family: FamilyFacts, notes: str, templates: Path) -> str:
     html = family_html(family, render_notes(notes, family), templates)
     return document(html, title=title, hue=family.hue, description=subtitle,
                     boost=ANNOTATED_BOOST if family.annotated else None,
-                    early=[EARLY_SCRIPT], first_view="depth", scripts=SCRIPTS, sheets=[FAMILY_SHEET])
+                    early=[EARLY_SCRIPT], first_view="block-view", scripts=SCRIPTS, sheets=[FAMILY_SHEET])
 
 
 def family_html(

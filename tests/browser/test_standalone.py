@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.fuzz.tiny import TINY
 
@@ -50,6 +50,20 @@ def test_it_opens_from_disk_and_asks_for_nothing_else(file: Path, browser: Brows
     assert "mlp" in card.locator("[data-card-expression]").inner_text()
     assert [url for url in asked if not url.startswith("data:")] == [page.url.partition("#")[0]]
     assert errors == []
+    page.close()
+
+
+def test_with_its_charts_it_draws_them_and_asks_for_nothing_either(tmp_path: Path, browser: Browser):
+    assert made(tmp_path / "charted", "--charts").returncode == 0
+    page = browser.new_page()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"file://{tmp_path}/charted/page.html")
+    chart = page.locator("[data-region=depth] [data-depth-chart]").first
+    chart.scroll_into_view_if_needed()
+    expect(chart).to_have_attribute("data-drawn", "", timeout=20_000)
+    assert chart.locator(".bars path").count() > 1
+    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [page.url]
     page.close()
 
 
