@@ -147,7 +147,7 @@ def record(model: nn.Module, input_ids: torch.Tensor) -> NativeRun:
             for handle in (module.register_forward_pre_hook(_begin(running, order, path), with_kwargs=True),
                            module.register_forward_hook(_end(run, running, order), always_call=False)):
                 stack.callback(handle.remove)
-        stack.enter_context(_attention_recorded(model, paths, run))
+        stack.enter_context(_attention_recorded(paths, run))
         stack.enter_context(torch.no_grad())
         stack.enter_context(_ArithmeticRecorded(run, running))
         run.output = model(input_ids=input_ids, attention_mask=torch.ones_like(input_ids), use_cache=False)
@@ -204,7 +204,7 @@ def _copied(value: Any) -> Any:
 
 
 @contextmanager
-def _attention_recorded(model: nn.Module, paths: dict[nn.Module, str], run: NativeRun) -> Iterator[None]:
+def _attention_recorded(paths: dict[nn.Module, str], run: NativeRun) -> Iterator[None]:
     """For a while, the eager attention functions of the model's files note what they are called with."""
     files = {type(module).__module__ for module in paths}
     patched = []

@@ -159,7 +159,7 @@ QUIRKS: dict[str, Quirk] = {
               "Some or all blocks carry a state from token to token in which a delta rule overwrites what was stored "
               "under a key."),
         Quirk("state-space", "State-space mixer",
-              "Some or all blocks carry a state from token to token that decays and takes each token in by a state- "
+              "Some or all blocks carry a state from token to token that decays and takes each token in by a state-"
               "space scan."),
         Quirk("short-convolution", "Short convolution",
               "In some or all blocks a convolution mixes each position with the few before it, so an edit spreads to "

@@ -144,9 +144,12 @@ def capture_or_fail(record: RecordedCheckpoint) -> CheckpointFacts:
 
     Raises:
         BrokenConfig, UnknownStructure, NoTwin, BrokenClaim: for a family with a module, as :func:`capture_checkpoint`.
+        MemoryError: where there is too little memory, which is no fact about any family.
     """
     try:
         return capture_checkpoint(record)
+    except MemoryError:
+        raise
     except Exception as error:
         if has_module(str(record.config["model_type"])):
             raise
@@ -183,8 +186,8 @@ def _costs(full: nn.Module, structure: Structure, *, known: bool) -> Costs | Non
     """
     try:
         return costs_of(full, structure)
-    except Exception:
-        if known:
+    except Exception as error:
+        if known or isinstance(error, MemoryError):
             raise
         return None
 

@@ -468,7 +468,7 @@ def _writing(here: Here, name: str) -> tuple[str, Call]:
     return path.rpartition(".")[2], here.root.call(path)
 
 
-def _contribution(name: str, written_from: str) -> Callable[[Here], Iterator[Expected]]:
+def _contribution(written_from: str) -> Callable[[Here], Iterator[Expected]]:
     """What a sublayer adds: as a hook sees it, and rebuilt from what enters its writing layer."""
 
     def recompute(here: Here) -> Iterator[Expected]:
@@ -531,7 +531,7 @@ def _neurons(here: Here) -> Iterator[Expected]:
 
 
 def _mlp_output(here: Here) -> Iterator[Expected]:
-    yield from _contribution("mlp_output", "mlp_neurons")(here)
+    yield from _contribution("mlp_neurons")(here)
     if here.has("mlp", "routed_output"):
         yield _routed_and_shared(here)
 
@@ -643,6 +643,14 @@ def _recurrent(name: str) -> Callable[[Here], Iterator[Expected]]:
     return recompute
 
 
+def _mixed(here: Here) -> Iterator[Expected]:
+    """What a recurrent mixer adds, and it rebuilt from what enters its last projection where nothing stands behind."""
+    assert here.sublayer is not None
+    yield from _contribution("attention_premix")(here)
+    if here.sublayer.post_norm is None and _module_at(here.path, here.sublayer.contribution) == here.path:
+        yield from _recurrent("attention_output")(here)
+
+
 RECOMPUTED: dict[str, dict[str, Callable[[Here], Iterator[Expected]]]] = {
     "layer": {
         "layer_input": _layer_input,
@@ -660,11 +668,11 @@ RECOMPUTED: dict[str, dict[str, Callable[[Here], Iterator[Expected]]]] = {
         "attention_probabilities": _probabilities,
         "attention_head_outputs": _head_outputs,
         "attention_premix": _premix,
-        "attention_output": _contribution("attention_output", "attention_premix"),
+        "attention_output": _contribution("attention_premix"),
     },
     "linear_attn": {
         **{name: _recurrent(name) for name in recurrent.RECOMPUTED},
-        "attention_output": _contribution("attention_output", "attention_premix"),
+        "attention_output": _mixed,
     },
     "mlp": {
         "mlp_activation": _activation,

@@ -230,7 +230,7 @@ def _swapped_in_one_group(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.transpose(1, 2)[:, :, None]
 
 
-def _softplus_steps(here: MixerRun, run: KernelRun, bias: torch.Tensor | None) -> torch.Tensor:
+def _softplus_steps(run: KernelRun, bias: torch.Tensor | None) -> torch.Tensor:
     """The step sizes ``[batch, seq, channels]`` of a selective scan."""
     steps = run.tensor("dt").transpose(1, 2).double()
     return F.softplus(steps if bias is None else steps + bias.double())
@@ -241,7 +241,7 @@ def _scanned(here: MixerRun) -> tuple[torch.Tensor, torch.Tensor]:
     mixer: Any = here.holder
     run = here.run
     keys, queries, values = (here.value(f"attention_{name}") for name in ("keys", "queries", "values"))
-    steps = _softplus_steps(here, run, mixer.dt_proj.bias)
+    steps = _softplus_steps(run, mixer.dt_proj.bias)
     outputs, state = recurrences.selective_scan(queries, keys, values, steps, -mixer.A_log.exp(), mixer.D)
     return outputs * F.silu(run.tensor("z").transpose(1, 2)), state
 
@@ -253,7 +253,7 @@ def _scanned_by_head(here: MixerRun) -> tuple[torch.Tensor, torch.Tensor]:
     for head, run in enumerate(here.runs):
         found, state = recurrences.selective_scan(
             _swapped_in_one_group(run.tensor("C")), _swapped_in_one_group(run.tensor("B")),
-            _swapped(run.tensor("hidden_states")), _softplus_steps(here, run, mixer.dt_proj_bias[head]),
+            _swapped(run.tensor("hidden_states")), _softplus_steps(run, mixer.dt_proj_bias[head]),
             -mixer.A_log[head].exp(), mixer.D[head])
         outputs.append(found * F.silu(run.tensor("z").transpose(1, 2)))
         states.append(state)
@@ -325,7 +325,6 @@ def _state_input(here: MixerRun) -> Iterator[Expected]:
 
 
 def _attention_output(here: MixerRun) -> Iterator[Expected]:
-    yield "what a plain hook sees leave the mixer", here.call.leaving
     if here.recurrent.flavour == "other":
         return
     writer = here.writer()

@@ -43,20 +43,6 @@ def returns_tuple(function: Callable) -> bool:
     return bool(returns) and all(isinstance(value, ast.Tuple) for value in returns)
 
 
-def called_children(module: torch.nn.Module) -> list[str]:
-    """Names of the direct children that ``module``'s forward calls, in execution order.
-
-    A child called twice is listed twice.
-    """
-    children = dict(module.named_children())
-    found = []
-    for operation in operations_of(type(module).forward):
-        name = re.sub(r"_\d+$", "", operation).removeprefix("self_")
-        if name in children:
-            found.append(name)
-    return found
-
-
 def only_without(function: Callable, operation: str) -> str | None:
     """The attention implementation under which ``function`` passes ``operation`` over, ``None`` where under none.
 

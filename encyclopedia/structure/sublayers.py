@@ -153,7 +153,7 @@ def _sublayer(run: BlockRun, recording: NativeRun, mover: _Mover, term: Term | N
         post_norm=post_norm,
         contribution=contribution,
         projection="" if name != first else inner or _projection(run, mover.last),
-        interior=_interior(run, recording, mover.last),
+        interior=_interior(recording, mover.last),
         activation=_activation(run, mover),
         mixture=find_mixture(module),
     )
@@ -170,7 +170,7 @@ def _projection(run: BlockRun, call: Call) -> str | None:
     return None
 
 
-def _interior(run: BlockRun, recording: NativeRun, call: Call) -> str:
+def _interior(recording: NativeRun, call: Call) -> str:
     inside = [path for path in recording.attention if path.startswith(f"{call.path}.")]
     return inside[0].removeprefix(f"{call.path}.") if inside else ""
 
