@@ -644,11 +644,10 @@ def _recurrent(name: str) -> Callable[[Here], Iterator[Expected]]:
 
 
 def _mixed(here: Here) -> Iterator[Expected]:
-    """What a recurrent mixer adds, and it rebuilt from what enters its last projection where nothing stands behind."""
+    """What a recurrent mixer adds: where that is its own output, rebuilt from what enters its last projection."""
     assert here.sublayer is not None
-    yield from _contribution("attention_premix")(here)
-    if here.sublayer.post_norm is None and _module_at(here.path, here.sublayer.contribution) == here.path:
-        yield from _recurrent("attention_output")(here)
+    own = here.sublayer.post_norm is None and _module_at(here.path, here.sublayer.contribution) == here.path
+    yield from _recurrent("attention_output")(here) if own else _contribution("attention_premix")(here)
 
 
 RECOMPUTED: dict[str, dict[str, Callable[[Here], Iterator[Expected]]]] = {

@@ -325,6 +325,7 @@ def _state_input(here: MixerRun) -> Iterator[Expected]:
 
 
 def _attention_output(here: MixerRun) -> Iterator[Expected]:
+    yield "what a plain hook sees leave the mixer", here.call.leaving
     if here.recurrent.flavour == "other":
         return
     writer = here.writer()
