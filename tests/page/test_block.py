@@ -215,7 +215,7 @@ def test_the_island_is_the_facts(facts: CheckpointFacts, html: str) -> None:
 
 
 def test_no_id_is_used_twice_in_a_section_that_may_be_on_a_page_many_times(html: str) -> None:
-    assert {element["id"] for element in Page(html).having("id")} == {"the-block"}
+    assert {element["id"] for element in Page(html).having("id")} == {"the-block", "block-view"}
     assert "style=" not in html
 
 

@@ -70,7 +70,7 @@ class Names {
     card.querySelector("[data-card-expression]").replaceChildren(...dotted(text, true));
     copy.dataset.copy = text;
     noteUnder(card.querySelector(".card-expression"), "card-note", note);
-    this.fold(card.querySelector("[data-elsewhere]"), names, block, sizes);
+    this.fillOpen(card.querySelector("[data-elsewhere]"), names, block, sizes);
   }
 
   speakRow(row) {
@@ -82,7 +82,7 @@ class Names {
     const sizes = sizesOf(row.querySelector(".values-dims"), row.querySelector(".values-shape code"));
     if (!row.querySelector("[data-elsewhere]")) {
       const fold = make("details", { class: "elsewhere", "data-elsewhere": "" }, make("summary", {}, "other names"), make("dl", {}));
-      this.fold(fold, names, block, sizes);
+      this.fill(fold, names, block, sizes);
       row.querySelector(".values-place").append(fold);
     }
     const { text, note } = this.said(names, row.dataset.standard, block, sizes);
@@ -110,8 +110,8 @@ class Names {
     return { text: standard, note: note ?? `the standard name; none is known in ${this.titles.get(this.vocabulary)}` };
   }
 
-  /** Fills a fold with all names when it is open, or once it is. */
-  fold(fold, names, block, sizes) {
+  /** Fills the card's fold, which changes with every step, when it is open, or once it is. */
+  fillOpen(fold, names, block, sizes) {
     fold.hidden = !names;
     this.unfilled.set(fold, () => this.fill(fold, names, block, sizes));
     if (fold.open) this.open(fold);
@@ -124,6 +124,7 @@ class Names {
 
   /** Fills a fold with all names, as templates/page/elsewhere.html.jinja does. */
   fill(fold, names, block, sizes) {
+    fold.hidden = !names;
     fold.querySelector("dl").replaceChildren(...[...this.titles].filter(([slug]) => names?.[slug]).map(([slug, title]) => {
       const [text, note] = names[slug];
       const value = make("dd", {});
