@@ -126,7 +126,8 @@ def pages(facts: FamilyFacts) -> None:
         page = render(facts, NOTES, PROJECT.templates)
         content, meta = get_data(page)
         assert meta["template"] == "family.html"
-        assert set(meta) <= {"title", "description", "template", "hide", "scripts", "styles", "modules", "search"}
+        assert set(meta) <= {"title", "description", "template", "hide", "scripts", "styles", "modules", "early",
+                             "first_view", "search"}
         written = markup(content)
         assert written <= allowed(render), written - allowed(render)
         assert markup(through_markdown(content)) == written
