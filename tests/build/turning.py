@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from encyclopedia.build.project import Project
+
 #: The family it is built for, which is derived throughout.
 FAMILY = "arcee"
 
@@ -53,8 +55,8 @@ class Turning:
 
     @property
     def cache(self) -> Path:
-        return self.root / ".cache" / "facts"
+        return Project(self.root).cache
 
     @property
     def site(self) -> Path:
-        return self.root / "site"
+        return Project(self.root).site
