@@ -8,7 +8,7 @@ serve: $(VENV)/.installed
 	$(BIN)/encyclopedia serve
 
 build: $(VENV)/.installed
-	$(BIN)/encyclopedia build
+	$(BIN)/encyclopedia build $(if $(SITE_URL),--site-url $(SITE_URL))
 
 test: $(VENV)/.installed
 	$(BIN)/ruff check .

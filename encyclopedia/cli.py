@@ -8,6 +8,7 @@ import tempfile
 from datetime import date
 from pathlib import Path
 from typing import Annotated, NoReturn
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -53,13 +54,16 @@ def build(
     jobs: Jobs = _WORKERS,
     force: Force = False,
     engine: Annotated[Engine, typer.Option(help="What makes the site from the pages.")] = Engine.MKDOCS,
+    site_url: Annotated[str | None, typer.Option(
+        "--site-url", help="Where the site will be hosted; its sitemap and its 404.html need it.")] = None,
 ) -> None:
     """Capture the facts, write the pages and build the site into site/."""
     project = _project()
+    address = _address(site_url)
     with only_build(project, err):
         outcome = _write(project, families, jobs, force)
         try:
-            build_site(project, engine)
+            build_site(project, engine, address=address)
         except SiteFailed as error:
             _stop(str(error))
     out.print(f"site: {project.site}", highlight=False, soft_wrap=True)
@@ -392,6 +396,19 @@ def _project() -> Project:
         return find_project(Path.cwd())
     except NoProject as error:
         _stop(str(error), USAGE)
+
+
+def _address(text: str | None) -> str | None:
+    """The address of a site, with the slash at its end that relative addresses need."""
+    if text is None:
+        return None
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        _stop(f"--site-url {text!r}: no address of a site; give one such as https://example.org/encyclopedia/", USAGE)
+    return text.rstrip("/") + "/"
 
 
 def _chosen(families: list[str] | None) -> list[str]:

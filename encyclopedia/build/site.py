@@ -32,13 +32,15 @@ class SiteFailed(Exception):
     """The site engine is not installed or did not finish."""
 
 
-def build_site(project: Project, engine: Engine = Engine.MKDOCS, place: Path | None = None) -> None:
+def build_site(project: Project, engine: Engine = Engine.MKDOCS, place: Path | None = None,
+               address: str | None = None) -> None:
     """Build the site; until the new one is whole the old one stays.
 
     Args:
         project: whose written pages it is made from.
         engine: what makes it.
         place: its folder, beside ``project.site`` and that by default.
+        address: where it will be hosted, which the page in place of a missing one and the sitemap need to know.
 
     Raises:
         SiteFailed: with the package to install where the engine is missing, else with what stopped the engine.
@@ -55,7 +57,8 @@ def build_site(project: Project, engine: Engine = Engine.MKDOCS, place: Path | N
         config = new.with_suffix(f"{new.suffix}.yml")
         try:
             new.chmod(0o755)
-            config.write_text(json.dumps({"INHERIT": "mkdocs.yml", "site_dir": new.name}), encoding="utf-8")
+            settings = {"INHERIT": "mkdocs.yml", "site_dir": new.name} | ({"site_url": address} if address else {})
+            config.write_text(json.dumps(settings), encoding="utf-8")
             result = _run(engine, config, project)
             if result.returncode:
                 raise _stopped(engine, result, site)

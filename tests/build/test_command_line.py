@@ -32,6 +32,15 @@ def test_a_wrong_family_is_one_line_with_the_nearest(run: Run) -> None:
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize("address", ["", "example.org", "ftp://example.org/", "https:///x", "https://[", "https://a/?b"])
+def test_an_address_that_no_site_can_have_is_one_line(run: Run, address: str) -> None:
+    result = run("build", "--site-url", address)
+    assert result.returncode == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert repr(address) in result.stderr
+    assert "https://example.org/encyclopedia/" in result.stderr
+
+
 def test_list_shows_every_checkpoint(run: Run) -> None:
     result = run("list")
     assert result.returncode == 0

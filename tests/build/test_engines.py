@@ -44,6 +44,17 @@ def test_a_site_is_made_in_place(small: Project, engine: Engine) -> None:
     assert not list(small.root.glob("site.new-*"))
 
 
+def test_a_site_that_knows_its_address(small: Project, engine: Engine) -> None:
+    build_site(small, engine, address="https://example.org/some/where/")
+    missing = (small.site / "404.html").read_text(encoding="utf-8")
+    assert 'href="/some/where/assets/css/missing.css"' in missing
+    assert '<a href="https://example.org/some/where/">' in missing
+    sitemap = (small.site / "sitemap.xml").read_text(encoding="utf-8")
+    assert "<loc>https://example.org/some/where/checks/</loc>" in sitemap
+    page = (small.site / "checks" / "index.html").read_text(encoding="utf-8")
+    assert 'href="../families/doge/#block=0"' in page
+
+
 def test_a_failure_leaves_the_old_site(small: Project, engine: Engine) -> None:
     small.site.mkdir()
     (small.site / "index.html").write_text("old", encoding="utf-8")
