@@ -186,12 +186,11 @@ def test_another_checkpoint_is_drawn_with_its_own_blocks(open_family: Callable) 
 def test_a_change_of_the_palette_colours_the_bars_again(open_family: Callable) -> None:
     opened = open_family("laguna")
     chart = drawn(opened)
-    colour = "chart => getComputedStyle(chart.querySelector('.bars .point path')).fill"
-    light = chart.evaluate(colour)
+    bar = chart.locator(".bars .point path").first
+    light = bar.evaluate("bar => getComputedStyle(bar).fill")
     opened.page.locator("label[title='Switch to dark']").click()
     expect(opened.page.locator("body")).to_have_attribute("data-md-color-scheme", "slate")
-    opened.page.wait_for_function(
-        f"([chart, light]) => ({colour})(chart) !== light", arg=[chart.element_handle(), light])
+    expect(bar).not_to_have_css("fill", light)
 
 
 def test_a_chart_that_cannot_be_loaded_leaves_its_table(open_family: Callable) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +45,7 @@ def test_it_opens_from_disk_and_asks_for_nothing_else(file: Path, browser: Brows
         "model.layers[1].self_attn.attention_scores")
     page.locator("[data-block-slider]").focus()
     page.keyboard.press("Home")
-    page.wait_for_function("location.hash.includes('block=0')")
+    expect(page).to_have_url(re.compile("block=0"))
     page.keyboard.press("Escape")
     page.locator('[data-node="sublayer.mlp"]:visible').first.hover()
     assert "mlp" in card.locator("[data-card-expression]").inner_text()
