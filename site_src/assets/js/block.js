@@ -2,14 +2,14 @@
 
 import { Card } from "./card.js";
 import { thaw } from "./inert.js";
+import { kindsByBlock } from "./kinds.js";
 import { Slider } from "./slider.js";
 
 /** The block section in `root`, whose elements stay the same for as long as the page does. */
 export class Block {
   constructor(root, onMove) {
     this.facts = JSON.parse(root.querySelector("[data-facts]").textContent);
-    this.kindOf = [];
-    this.facts.kinds.forEach(({ blocks }, kind) => blocks.forEach((block) => { this.kindOf[block] = kind; }));
+    this.kindOf = kindsByBlock(this.facts.kinds);
     this.cards = Map.groupBy?.(this.facts.cards, (card) => card.id) ?? grouped(this.facts.cards);
     this.root = root.querySelector("[data-diagram]").closest(".block-view");
     this.strip = root.querySelector(".strip");

@@ -1,6 +1,7 @@
 // The charts over the depth: drawn when they come into view, linked with the slider both ways.
 
 import { amount, exact } from "./format.js";
+import { kindsByBlock } from "./kinds.js";
 import { colours, markerOf, markerOfSize } from "./looks.js";
 import { plotly } from "./plotly.js";
 
@@ -57,8 +58,7 @@ class Depth {
     this.charts = [...region.querySelectorAll("[data-depth-chart]")];
     if (!this.charts.length) return;
     Object.assign(this, JSON.parse(region.querySelector("[data-depth-facts]").textContent));
-    this.kindOf = [];
-    this.kinds.forEach(({ blocks }, kind) => blocks.forEach((block) => { this.kindOf[block] = kind; }));
+    this.kindOf = kindsByBlock(this.kinds);
     this.legend = region.querySelector(".depth-legend");
     this.block = Number(this.article.querySelector("[data-block-slider]").value);
     this.mark();
