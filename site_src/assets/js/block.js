@@ -1,9 +1,8 @@
 // The section on the block of one checkpoint: which block is drawn, which part is shown, which one is pinned.
 
 import { Card } from "./card.js";
-import { thaw } from "./inert.js";
-import { kindsByBlock } from "./kinds.js";
-import { Slider } from "./slider.js";
+import { thaw } from "./elements.js";
+import { kindsByBlock, Slider } from "./slider.js";
 
 /** The block section in `root`, whose elements stay the same for as long as the page does. */
 export class Block {

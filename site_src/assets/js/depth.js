@@ -1,9 +1,9 @@
 // The charts over the depth: drawn when they come into view, linked with the slider both ways.
 
 import { amount, exact } from "./format.js";
-import { kindsByBlock } from "./kinds.js";
 import { colours, markerOf, markerOfSize } from "./looks.js";
 import { plotly } from "./plotly.js";
+import { kindsByBlock } from "./slider.js";
 
 // In pixels, as `depth.css` reserves them and places the marker by.
 const LEFT = 50;

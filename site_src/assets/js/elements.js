@@ -1,4 +1,4 @@
-// New elements, and texts as what they consist of: code between backticks, paths that may break.
+// New elements: made by name, thawed from what the page holds as text, or what a text consists of.
 
 /** An element with `attributes` and `children`, elements or texts. */
 export function make(tag, attributes = {}, ...children) {
@@ -21,4 +21,11 @@ export function dotted(path, apart = false) {
     if (last) return apart ? make("em", {}, name) : name;
     return [`${name}.`, make("wbr")];
   });
+}
+
+/** The elements that `script` holds as its text until they are shown. */
+export function thaw(script) {
+  const template = document.createElement("template");
+  template.innerHTML = script.textContent.replaceAll("<\\/script", "</script");
+  return template.content;
 }

@@ -1,7 +1,7 @@
 // What the site says of a family: its facts, and the diagrams that stand on its page.
 
-import { thaw } from "./inert.js";
-import { kindsByBlock } from "./kinds.js";
+import { thaw } from "./elements.js";
+import { kindsByBlock } from "./slider.js";
 
 const SITE = new URL("../../", import.meta.url);
 const families = new Map();

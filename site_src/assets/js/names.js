@@ -2,8 +2,8 @@
 // the table of values say them, and both keep all other names in a fold. The choice is remembered for every page.
 
 import { dotted, make } from "./elements.js";
-import { kindsByBlock } from "./kinds.js";
 import { recall, remember } from "./memory.js";
+import { kindsByBlock } from "./slider.js";
 
 const REMEMBERED = "names";
 const STANDARD = "standard";
