@@ -17,7 +17,6 @@ from rich.table import Table
 from encyclopedia.build.environments import BrokenEnvironment, capture_with, python_of
 from encyclopedia.build.facts import NoFacts, StoredFacts, read_facts, write_facts
 from encyclopedia.build.families import Outcome, UnknownFamily, choose_families, family_facts
-from encyclopedia.build.files import DISK_FAULTS, CannotWrite
 from encyclopedia.build.lock import only_build
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import NoProject, Project, find_project
@@ -25,6 +24,7 @@ from encyclopedia.build.site import Engine, SiteFailed, build_site
 from encyclopedia.checkpoints import BrokenConfig, families_recorded, read_family
 from encyclopedia.coverage import all_families
 from encyclopedia.diff import NothingToCompare, compare_families, lines_of, write_record
+from encyclopedia.files import DISK_FAULTS, CannotWrite
 from encyclopedia.page.wording import counted
 
 #: Exit codes: something the command was asked to do failed; the command was called wrongly; it was interrupted.
@@ -238,7 +238,7 @@ def sync(
     write: Annotated[bool, typer.Option("--write", help="Put what the hub says into the records.")] = False,
 ) -> None:
     """Compare the recorded configs with the hub's, where one is reachable; only --write changes anything."""
-    from encyclopedia.hub import HubUnreachable, KeyDifference, compare_with_hub, take_over
+    from encyclopedia.checkpoints.hub import HubUnreachable, KeyDifference, compare_with_hub, take_over
     from encyclopedia.online import hub_answers, no_answer
 
     chosen = _chosen(families)

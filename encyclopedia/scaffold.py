@@ -10,13 +10,13 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from encyclopedia.build.files import write_text
 from encyclopedia.build.project import Project
 from encyclopedia.capture.checkpoint import capture_checkpoint
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.coverage import reference_record
 from encyclopedia.facts import CheckpointFacts
 from encyclopedia.families import family
+from encyclopedia.files import write_text
 from encyclopedia.page.derived import KindOrder, orders_of, title_from
 from encyclopedia.quirks import QUIRKS
 

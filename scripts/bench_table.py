@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 from playwright.sync_api import Page, sync_playwright  # noqa: E402
 
 from encyclopedia.across.models import Table, model_table  # noqa: E402
-from encyclopedia.across.models_page import render_models, table_json  # noqa: E402
+from encyclopedia.across.models_page import models_view, render_models, table_json  # noqa: E402
 from encyclopedia.build.facts import families_in  # noqa: E402
 from tests.browser.chromium import launch  # noqa: E402
 
@@ -115,7 +115,7 @@ def served(site: Path, pages: dict[str, str]) -> Iterator[str]:
 
 def with_rows(page: str, table: Table) -> str:
     """The built page with the table of ``table``."""
-    article = render_models(table, ROOT / "templates")
+    article = render_models(models_view(table), ROOT / "templates")
     start, end = (text.index(_ARTICLE[0]) for text in (page, article))
     stop = page.index(_ARTICLE[1], start)
     return page[:start] + article[end:article.index(_ARTICLE[1])] + page[stop:]

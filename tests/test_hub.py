@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from encyclopedia.checkpoints import FOLDER, families_recorded, read_family, recorded
+from encyclopedia.checkpoints.hub import KeyDifference, take_over
 from encyclopedia.checkpoints.writing import text_of
-from encyclopedia.hub import KeyDifference, take_over
 from tests.fuzz.tiny import TINY
 
 RECORDED = "SmallDoge/Doge-20M"

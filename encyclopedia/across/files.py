@@ -15,10 +15,10 @@ from encyclopedia.across.lens import render_lens
 from encyclopedia.across.llms import llms_text
 from encyclopedia.across.machines import render_machines
 from encyclopedia.across.matrix import SHEET as MATRIX_SHEET
-from encyclopedia.across.matrix import matrix_sheet, render_matrix
+from encyclopedia.across.matrix import matrix_sheet, matrix_view, render_matrix
 from encyclopedia.across.models import model_table
 from encyclopedia.across.models_page import SHEET as MODELS_SHEET
-from encyclopedia.across.models_page import models_sheet, render_models, table_csv, table_json
+from encyclopedia.across.models_page import models_sheet, models_view, render_models, table_csv, table_json
 from encyclopedia.across.page import SITE_HUE
 from encyclopedia.across.presence import key_of, survey
 from encyclopedia.across.releases import write_releases
@@ -53,8 +53,9 @@ def _data(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[st
 
 def _values(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     found = survey(families)
-    yield "values/index.md", render_matrix(found, templates)
-    yield MATRIX_SHEET, matrix_sheet(found, templates)
+    matrix = matrix_view(found)
+    yield "values/index.md", render_matrix(matrix, templates)
+    yield MATRIX_SHEET, matrix_sheet(matrix, templates)
     for value in VOCABULARY:
         place = f"values/{place_of(key_of(value))}"
         view = value_view(value, found)
@@ -70,8 +71,9 @@ def _machines(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tupl
 
 def _models(families: Sequence[FamilyFacts], templates: Path) -> Iterator[tuple[str, str]]:
     table = model_table(families)
-    yield "models/index.md", render_models(table, templates)
-    yield MODELS_SHEET, models_sheet(table, templates)
+    page = models_view(table)
+    yield "models/index.md", render_models(page, templates)
+    yield MODELS_SHEET, models_sheet(page, templates)
     yield "data/models.json", table_json(table)
     yield "data/models.csv", table_csv(table)
 

@@ -13,10 +13,10 @@ from encyclopedia.across.values import LayoutLine, layouts_of, place_of
 from encyclopedia.page.mixers import GROUPS, Group
 from encyclopedia.vocabulary import HOSTS, VOCABULARY, Role, Value
 
-#: What a cell says, in a word or two, with what it means; the words are the classes of its mark too.
-#: Its generated sheet.
+#: The page's generated sheet.
 SHEET = "values/columns.css"
 
+#: What a cell says, in a word or two, with what it means; the words are the classes of its mark too.
 LEGEND: Mapping[str, str] = {
     "all": MEANINGS[State.EVERYWHERE],
     "some": MEANINGS[State.BLOCKS],
@@ -117,18 +117,18 @@ def matrix_view(found: Survey) -> MatrixView:
     )
 
 
-def render_matrix(found: Survey, templates: Path) -> str:
+def render_matrix(view: MatrixView, templates: Path) -> str:
     """The index of values."""
     return render_page(
         "values", templates, title="Values", scripts=["matrix.js"], styles=["checks.css", "values-across.css"],
         sheets=[SHEET],
         description="Every standard value of a language model's internals, and which families have it.",
-        view=matrix_view(found), legend=LEGEND, words=_WORDS)
+        view=view, legend=LEGEND, words=_WORDS)
 
 
-def matrix_sheet(found: Survey, templates: Path) -> str:
+def matrix_sheet(view: MatrixView, templates: Path) -> str:
     """What :data:`SHEET` says of the columns."""
-    return render_sheet("values", templates, view=matrix_view(found))
+    return render_sheet("values", templates, view=view)
 
 
 def _column(position: int, value: Value, found: Survey) -> Column:

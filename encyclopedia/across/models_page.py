@@ -64,25 +64,38 @@ class Range:
     most: str
 
 
-def render_models(table: Table, templates: Path) -> str:
-    """The page of the table."""
+@dataclass(frozen=True)
+class ModelsView:
+    """The table as the page and its sheet have it."""
+
+    table: Table
+    rows: tuple[HtmlRow, ...]
+    columns: tuple[HtmlColumn, ...]
+
+
+def models_view(table: Table) -> ModelsView:
+    """The table with its cells as texts and its columns as wide as these."""
     rows = tuple(_html_row(table, index) for index in range(len(table.rows)))
-    columns = _html_columns(table, rows)
+    return ModelsView(table, rows, _html_columns(table, rows))
+
+
+def render_models(view: ModelsView, templates: Path) -> str:
+    """The page of the table."""
+    table, columns = view.table, view.columns
     groups = list(dict.fromkeys(column.group for column in table.columns))
     return render_page(
         "models", templates, title="Models", scripts=["models.js"], styles=["models.css"], sheets=[SHEET],
         description="Every checkpoint with its sizes, its attention, its positions, norms and mixtures, in one table.",
-        rows=rows, columns=columns, groups=[(group, [entry for entry in columns if entry.column.group == group])
+        rows=view.rows, columns=columns, groups=[(group, [entry for entry in columns if entry.column.group == group])
                                             for group in groups],
         ranges=[Range(entry, number(entry.column, entry.least), number(entry.column, entry.most))
                 for entry in table.filters if not entry.choices],
         choices=[entry for entry in table.filters if entry.choices])
 
 
-def models_sheet(table: Table, templates: Path) -> str:
+def models_sheet(view: ModelsView, templates: Path) -> str:
     """What :data:`SHEET` says of the columns."""
-    rows = tuple(_html_row(table, index) for index in range(len(table.rows)))
-    return render_sheet("models", templates, columns=_html_columns(table, rows))
+    return render_sheet("models", templates, columns=view.columns)
 
 
 def table_json(table: Table) -> str:

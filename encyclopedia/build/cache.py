@@ -11,10 +11,10 @@ from typing import Generic, TypeVar
 from pydantic import ValidationError
 
 import encyclopedia
-from encyclopedia.build.files import CannotWrite, write_text
 from encyclopedia.capture.family import installed_versions
 from encyclopedia.checkpoints import RecordedCheckpoint
 from encyclopedia.facts import Fact
+from encyclopedia.files import CannotWrite, write_text
 from encyclopedia.measure.records import read_measured
 
 Stored = TypeVar("Stored", bound=Fact)

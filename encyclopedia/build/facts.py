@@ -6,12 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from encyclopedia.build.families import Outcome
-from encyclopedia.build.files import write_text
 from encyclopedia.facts import SCHEMA, FamilyFacts
+from encyclopedia.files import write_text
+
+if TYPE_CHECKING:
+    from encyclopedia.build.families import Outcome
 
 _INDEX = "index.json"
 

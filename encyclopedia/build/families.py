@@ -15,7 +15,7 @@ from rich.console import Console
 from encyclopedia.build.cache import FactsCache, facts_key, snippets_key
 from encyclopedia.build.progress import progress
 from encyclopedia.build.project import Project
-from encyclopedia.build.worker import Result, Task, died, prepare, run
+from encyclopedia.build.worker import CaptureTask, NotesTask, Result, Task, died, prepare, run
 from encyclopedia.capture.failed import failed
 from encyclopedia.capture.family import gather_family
 from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint, families_recorded, read_family
@@ -139,7 +139,7 @@ def _captured(
             if stored is not None and stored.id == record.id:
                 facts[record.id] = stored
             else:
-                tasks[record.id] = (name, key, Task("facts", record.id, record))
+                tasks[record.id] = (name, key, CaptureTask(record))
     for result in _run_all("capturing", [task for _, _, task in tasks.values()], jobs, console):
         name, key, task = tasks[result.name]
         if isinstance(result.facts, CheckpointFacts):
@@ -184,7 +184,7 @@ def _checked_notes(
             continue
         draft = gather_family(name, checkpoints, _shown_first(_reference(records[name]), checkpoints),
                               NotesFacts(snippets=[]))
-        tasks[name] = (key, Task("notes", name, records[name], text, draft))
+        tasks[name] = (key, NotesTask(text, draft, records[name]))
     for result in _run_all("checking notes", [task for _, task in tasks.values()], jobs, console):
         if isinstance(result.facts, NotesFacts):
             store.put(tasks[result.name][0], result.facts)

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from encyclopedia.build.files import clear_scraps, writing
 from encyclopedia.build.project import Project
+from encyclopedia.files import clear_scraps, writing
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from encyclopedia.across.files import site_files
 from encyclopedia.build.facts import facts_text, families_in
-from encyclopedia.build.files import write_text
 from encyclopedia.build.headers import HEADERS, headers_text
 from encyclopedia.build.project import Project
 from encyclopedia.build.vendor import copy_libraries
 from encyclopedia.facts import FamilyFacts
+from encyclopedia.files import write_text
 from encyclopedia.page.markdown import NAME, family_markdown
 from encyclopedia.page.module import files_there, source_file
 from encyclopedia.page.render import render_checks, render_family

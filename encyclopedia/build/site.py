@@ -12,8 +12,8 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
-from encyclopedia.build.files import CannotWrite, named_fault, restore_folder, swap_folder, writing
 from encyclopedia.build.project import Project
+from encyclopedia.files import CannotWrite, named_fault, restore_folder, swap_folder, writing
 
 _ENGINE = Path(__file__).with_name("engine.py")
 

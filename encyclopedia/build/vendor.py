@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from encyclopedia.build.files import copy_file
+from encyclopedia.files import copy_file
 
 #: By the name it has on the site: the package that carries it, and where it lies in that package.
 LIBRARIES = {

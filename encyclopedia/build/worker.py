@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 
@@ -23,29 +24,38 @@ _MACHINE = ("MemoryError", "not enough memory", "can't allocate memory", "Unable
 
 
 @dataclass(frozen=True)
-class Task:
-    """One piece of work.
+class CaptureTask:
+    """Capture the facts of a checkpoint."""
 
-    Attributes:
-        sort: ``facts`` to capture a checkpoint, ``notes`` to run a family's snippets.
-        name: the checkpoint's id or the family's ``model_type``.
-        records: the checkpoint's record, or all of the family's.
-        notes: the notes' text, for ``notes``.
-        family: the family's facts so far, for ``notes``.
-    """
-
-    sort: str
-    name: str
-    records: RecordedCheckpoint | list[RecordedCheckpoint]
-    notes: str = ""
-    family: FamilyFacts | None = None
-
+    record: RecordedCheckpoint
 
     @property
-    def record(self) -> RecordedCheckpoint:
-        """The checkpoint to capture."""
-        assert isinstance(self.records, RecordedCheckpoint)
-        return self.records
+    def name(self) -> str:
+        """The checkpoint's id."""
+        return self.record.id
+
+
+@dataclass(frozen=True)
+class NotesTask:
+    """Run the snippets of a family's notes.
+
+    Attributes:
+        text: the notes.
+        family: the family's facts, without those about its notes.
+        records: its checkpoints.
+    """
+
+    text: str
+    family: FamilyFacts
+    records: Sequence[RecordedCheckpoint]
+
+    @property
+    def name(self) -> str:
+        """The family's ``model_type``."""
+        return self.family.model_type
+
+
+Task = CaptureTask | NotesTask
 
 
 @dataclass(frozen=True)
@@ -90,17 +100,16 @@ def _leave_with_parent() -> None:
 def run(task: Task) -> Result:
     """Do one piece of work; anything that goes wrong becomes the result's failure."""
     try:
-        if isinstance(task.records, RecordedCheckpoint):
+        if isinstance(task, CaptureTask):
             from encyclopedia.capture.checkpoint import capture_or_fail
 
-            facts = capture_or_fail(task.records)
+            facts = capture_or_fail(task.record)
             if facts.failure is not None and _of_the_machine(facts.failure.reason):
                 return _passing(task.name, facts.failure.reason)
             return Result(task.name, facts)
         from encyclopedia.capture.snippets import check_notes
 
-        assert task.family is not None
-        return Result(task.name, check_notes(task.notes, task.family, task.records))
+        return Result(task.name, check_notes(task.text, task.family, task.records))
     except Exception as error:
         said = " ".join(str(error).split()) or type(error).__name__
         return _passing(task.name, said) if _of_the_machine(said) else Result(

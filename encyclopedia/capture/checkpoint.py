@@ -9,17 +9,18 @@ from typing import Any
 from torch import nn
 
 from encyclopedia.capture.costs import costs_of
-from encyclopedia.capture.elsewhere import Places, host_paths, native_places_of
+from encyclopedia.capture.elsewhere import native_places_of
 from encyclopedia.capture.failed import failed, not_shown
+from encyclopedia.capture.hosts import hosts_of
 from encyclopedia.capture.labels import labels_of
 from encyclopedia.capture.parameters import count_parameters, parameters_by_role
 from encyclopedia.capture.quirks import find_quirks
 from encyclopedia.capture.shapes import BATCH, SEQ, read_shapes
+from encyclopedia.capture.sublayers import sublayers_of
 from encyclopedia.checkpoints import BrokenConfig, RecordedCheckpoint
 from encyclopedia.checks.claims import BrokenClaim, Ledger
 from encyclopedia.checks.confirming import confirm
-from encyclopedia.checks.identity import stream_gates
-from encyclopedia.checks.layout import Seen, check_layout
+from encyclopedia.checks.layout import check_layout
 from encyclopedia.checks.patched import patched
 from encyclopedia.checks.run import Checked
 from encyclopedia.facts import (
@@ -27,30 +28,23 @@ from encyclopedia.facts import (
     Checks,
     ClaimFacts,
     Costs,
-    EdgeFacts,
-    HostFacts,
     IdentityCheck,
     KindFacts,
     Measured,
     ModuleClass,
-    PartFacts,
     SnippetCheck,
-    SublayerFacts,
     UnconfirmedValue,
-    ValueFacts,
 )
 from encyclopedia.families import Family, family, has_module
 from encyclopedia.instantiate import build_without_weights
-from encyclopedia.model.envoys import StandardHost
 from encyclopedia.model.hosts import Unconfirmed
 from encyclopedia.model.readings import Reading
 from encyclopedia.model.transformer import StandardizedTransformer
 from encyclopedia.native import record as record_forward
 from encyclopedia.structure.derive import structure_of
-from encyclopedia.structure.parts import CONTRIBUTIONS, Kind, Structure, Sublayer
+from encyclopedia.structure.parts import Kind, Structure
 from encyclopedia.structure.stack import UnknownStructure
 from encyclopedia.twin import PROMPTS, NoTwin, blocks_kept, prompt_for, twin_of_model
-from encyclopedia.vocabulary import HOSTS, sources_of, values_of
 
 #: Config entries that say nothing about the model.
 _NOISE = ("transformers_version", "_name_or_path", "model_type", "architectures", "chunk_size_feed_forward",
@@ -87,8 +81,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
         ledger.held("layout", reading.host, reading.name, "at full size, each axis has the size that its name has")
     claims = [*ledger.claims(), *checked.claims]
     support = {"eager": model.support(), "default": _support_under(model, default)}
-    hosts = _hosts(model, kinds, layers, readings, support, confirmed(claims),
-                   native_places_of(checked, model, kinds))
+    hosts = hosts_of(model, kinds, readings, support, confirmed(claims), native_places_of(checked, model, kinds))
     values = [value for host in hosts for value in host.values]
     errors = [found[1] for found in checked.identities if found is not None]
     return CheckpointFacts(
@@ -112,10 +105,10 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
                 sizes=dict(kind.sizes),
                 identity=None if identity is None else identity[0],
                 identity_error=None if identity is None else identity[1],
-                sublayers=[_sublayer(kind, sublayer, layer, model, readings, declared) for sublayer in kind.sublayers],
+                sublayers=sublayers_of(model, kind, readings, declared),
                 parameters=parameters_by_role(full, structure, kind, declared),
             )
-            for kind, label, layer, identity in zip(kinds, labels_of(kinds), layers, checked.identities, strict=True)
+            for kind, label, identity in zip(kinds, labels_of(kinds), checked.identities, strict=True)
         ],
         hosts=hosts,
         module_classes=_module_classes(model, kinds),
@@ -235,137 +228,6 @@ def confirmed(claims: list[ClaimFacts]) -> set[tuple[str, str]]:
         if claim.value is not None and claim.sort in by_sort:
             by_sort[claim.sort].add((claim.host, claim.value))
     return by_sort["layout"] & by_sort["meaning"]
-
-
-def _sublayer(
-    kind: Kind, sublayer: Sublayer, layer: int, model: StandardizedTransformer, readings: list[Reading],
-    declared: Family,
-) -> SublayerFacts:
-    table = model.host_at(layer, sublayer.host).values()
-    contribution = CONTRIBUTIONS[sublayer.host]
-    order = [reading.name for reading in readings if reading.layer == layer and reading.host == sublayer.host]
-    parts = _parts(sublayer, order)
-    edges = [
-        EdgeFacts(source=source, target=name, label=declared.arrows.get((source, name), table[name].by))
-        for name in order
-        for source in sources_of(table[name], table, order)
-    ]
-    sorts = {"self_attn": "attention", "linear_attn": "recurrent", "mlp": "mixture" if parts else "mlp"}
-    return SublayerFacts(
-        host=sublayer.host,
-        sort=sorts[sublayer.host],
-        class_name=type(sublayer.module).__name__,
-        norm=sublayer.norm,
-        post_norm=sublayer.post_norm,
-        contribution=contribution,
-        stream_gate=stream_gates(declared, kind).get(sublayer.host),
-        values=[name for name in order if name != contribution],
-        edges=edges,
-        parts=parts,
-    )
-
-
-def _parts(sublayer: Sublayer, order: list[str]) -> list[PartFacts]:
-    if sublayer.mixture is None:
-        return []
-    table = values_of(sublayer.host)
-    named = {"router": sublayer.mixture.router, "experts": sublayer.mixture.experts, "shared": sublayer.mixture.shared}
-    return [
-        PartFacts(
-            name=part,
-            module=module,
-            class_name=type(sublayer.module.get_submodule(module)).__name__,
-            values=[name for name in order if table[name].part == part],
-        )
-        for part, module in named.items()
-        if module is not None
-    ]
-
-
-def _hosts(
-    model: StandardizedTransformer, kinds: Sequence[Kind], layers: list[int], readings: list[Reading],
-    support: dict[str, dict[str, dict[str, str | None]]], sure: set[tuple[str, str]], native: Places,
-) -> list[HostFacts]:
-    seen: dict[tuple[str, str], dict[int | None, Seen]] = {}
-    for reading in readings:
-        seen.setdefault((reading.host, reading.name), {})[reading.layer] = reading.result
-    found = []
-    for host, expression in HOSTS.items():
-        standing = [model] if host == "model" else [
-            there for layer in layers for there in model.hosts(layer) if there.host == host]
-        if not standing:
-            continue
-        carried = {name: value for there in reversed(standing) for name, value in there.values().items()}
-        places = _places(standing)
-        values = []
-        for name in values_of(host):
-            if name not in carried or name not in places:
-                continue
-            by_layer = seen.get((host, name), {})
-            at_root = by_layer.get(None)
-            shapes = [at_root if host == "model" else by_layer.get(layer) or _later(model, layer, host, name)
-                      for layer in layers]
-            sample = next((shape for shape in shapes if shape is not None), None)
-            value = carried[name]
-            layout = value.layout
-            values.append(ValueFacts(
-                name=name,
-                layout=None if layout is None else layout.name,
-                dims=[] if layout is None else list(layout.dims),
-                role=value.role,
-                part=value.part,
-                location=str(places[name]),
-                where=_where(name, places[name]),
-                condition=_condition(support, expression, name, standing),
-                description=value.description,
-                shapes=[None if shape is None else list(shape.shape) for shape in shapes],
-                dtype=None if sample is None else sample.dtype,
-                writable=value.writable,
-                checked=(host, name) in sure,
-                native=native.get((host, name), []),
-            ))
-        classes = list(dict.fromkeys(type(there._module).__name__ for there in standing))
-        found.append(HostFacts(name=host, host=expression, classes=classes, values=values,
-                               native=host_paths(model, host, kinds)))
-    return found
-
-
-def _later(model: StandardizedTransformer, layer: int, host: str, name: str) -> Seen | None:
-    """What a value of a later call is at full size, from the sizes of its axes; a first call has not got it."""
-    there = next((found for found in model.hosts(layer) if found.host == host), None)
-    if there is None or name not in there.later or there.unavailable(name) is not None:
-        return None
-    layout = there.layout_of(name)
-    sizes = {"batch": BATCH, **there.axes}
-    if layout is None or not all(axis in sizes for axis in layout.dims):
-        return None
-    return Seen(tuple(sizes[axis] for axis in layout.dims), None)
-
-
-def _condition(
-    support: dict[str, dict[str, dict[str, str | None]]], expression: str, name: str, standing: Sequence[StandardHost]
-) -> str | None:
-    """Why some block, the default load or some call has not got a value; ``None`` where every one has it."""
-    lacking = support["eager"][expression].get(name)
-    by_default = support["default"][expression].get(name)
-    if lacking is None and by_default is not None:
-        return f"the default load lacks it: {by_default}"
-    return lacking or next((there.calls[name] for there in standing if name in there.calls), None)
-
-
-def _places(standing: Sequence[StandardHost]) -> dict[str, Any]:
-    """Where each value is read, from the first host that serves it."""
-    served: dict[str, Any] = {}
-    for there in reversed(standing):
-        served |= {name: place for name, place in there.locations.items()
-                   if name not in there.withdrawn and name not in there.unconfirmed}
-    return served
-
-
-def _where(name: str, location: Any) -> str:
-    if name == "attention_mask":
-        return "the argument attention_mask of the module itself"
-    return location.phrase()
 
 
 def _module_classes(model: StandardizedTransformer, kinds: Sequence[Kind]) -> list[ModuleClass]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from encyclopedia.build.files import write_text
 from encyclopedia.diff.records import Difference
+from encyclopedia.files import write_text
 
 _FOLDER = Path(__file__).parent / "history"
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from encyclopedia.files import write_text
+
 FOLDER = Path(__file__).parent
 
 
@@ -78,5 +80,5 @@ def write_names(model_type: str, record: LensRecord, folder: Path = FOLDER) -> P
     names = ",\n".join(f"  {json.dumps(name.model_dump(), ensure_ascii=False)}" for name in record.names)
     head = "".join(f' "{key}": {json.dumps(value)},\n' for key, value in record.model_dump(exclude={"names"}).items())
     path = folder / f"{model_type}.json"
-    path.write_text(f'{{\n{head} "names": [\n{names}\n ]\n}}\n', encoding="utf-8")
+    write_text(path, f'{{\n{head} "names": [\n{names}\n ]\n}}\n')
     return path

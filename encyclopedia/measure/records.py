@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from encyclopedia.files import write_text
+
 FOLDER = Path(__file__).parents[1] / "measured"
 
 
@@ -76,9 +78,8 @@ def write_measured(model_type: str, measured: Sequence[MeasuredRecord], folder: 
     again = {record.checkpoint for record in measured}
     kept = [record for record in read_measured(model_type, folder) if record.checkpoint not in again]
     records = sorted([*kept, *measured], key=lambda record: record.checkpoint)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{model_type}.json"
-    path.write_text(_as_json(records), encoding="utf-8")
+    write_text(path, _as_json(records))
     return path
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from encyclopedia.page.arranging import Spacing
 from encyclopedia.page.geometry import Box, Point, number, polyline
-from encyclopedia.page.layers import Spacing
 
 Shape = Literal["stream", "add", "gate", "norm", "sublayer", "panel", "value", "contribution"]
 

@@ -30,7 +30,7 @@ def environment(templates: Path) -> Environment:
 
 
 def inert(html: str) -> Markup:
-    """``html`` as the text of a script element, from which ``thaw`` in ``assets/js/inert.js`` makes it again.
+    """``html`` as the text of a script element, from which ``thaw`` in ``assets/js/elements.js`` makes it again.
 
     Raises:
         ValueError: where it has a comment, which would change how a browser reads the element's end.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from encyclopedia.facts import EdgeFacts, PartFacts, SublayerFacts
+from encyclopedia.page.arranging import Arrangement, Flow, Item, Link, Spacing, arrange
 from encyclopedia.page.drawing import LINE, Edge, Mark, Node, Style, Text, cut, moved
 from encyclopedia.page.geometry import Box, Point
-from encyclopedia.page.layers import Arrangement, Flow, Item, Link, Spacing, arrange
 from encyclopedia.page.wording import PART_TITLES, part_sizes, short_names
 
 #: How many arrows two values have to share to be drawn through one point, and that point's room.

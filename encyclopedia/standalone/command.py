@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from encyclopedia.build.files import CannotWrite, write_text
 from encyclopedia.build.project import Project
+from encyclopedia.files import CannotWrite, write_text
 from encyclopedia.standalone.capturing import capture_within
 from encyclopedia.standalone.page import page_of
 from encyclopedia.standalone.reading import UnreadableConfig, read_config

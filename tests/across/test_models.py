@@ -12,7 +12,7 @@ import pytest
 
 from encyclopedia.across import architecture
 from encyclopedia.across.models import COLUMNS, Table, answers, model_table, number, written
-from encyclopedia.across.models_page import render_models, table_csv, table_json
+from encyclopedia.across.models_page import models_view, render_models, table_csv, table_json
 from encyclopedia.build.cache import FactsCache, facts_key
 from encyclopedia.build.project import find_project
 from encyclopedia.capture.checkpoint import capture_checkpoint
@@ -180,13 +180,13 @@ def test_the_page_the_csv_and_the_json_have_the_same_cells() -> None:
                         for column in published["columns"]]
     assert lines[0][header.index("quirks")] == "LayerNorm; Hybrid"
     assert published["rows"][0]["num_heads"] == [2, 3]
-    page = render_models(table, TEMPLATES)
+    page = render_models(models_view(table), TEMPLATES)
     assert '<a href="../families/tiny/#ckpt=maker/Tiny%2C%201&amp;block=0"><span>maker/</span>Tiny, 1</a>' in page
     assert '<td class="n">2 / 3</td>' in page
 
 
 def test_search_leaves_the_table_out() -> None:
-    found = Unsearched(render_models(model_table([family()]), TEMPLATES))
+    found = Unsearched(render_models(models_view(model_table([family()])), TEMPLATES))
     assert found.left_out
     assert found.nested == []
 
@@ -195,7 +195,7 @@ def test_a_page_of_the_sites_size_is_small() -> None:
     many = [checkpoint(f"maker/Tiny-{place}", parameters=ParameterCounts(total=place * 7919, active=place * 6841),
                        sizes={"num_layers": place % 91, "hidden_size": 64 * (place % 83), "vocab_size": 1009 * place},
                        quirks=["layer-norm", "hybrid", "no-rotary"]) for place in range(252)]
-    page = render_models(model_table([family(checkpoints=many)]), TEMPLATES)
+    page = render_models(models_view(model_table([family(checkpoints=many)])), TEMPLATES)
     assert len(gzip.compress(page.encode())) < 60_000
 
 

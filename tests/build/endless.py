@@ -12,11 +12,11 @@ from pathlib import Path
 from encyclopedia.build import files
 from encyclopedia.build.cache import FactsCache
 from encyclopedia.build.facts import families_in
-from encyclopedia.build.files import clear_scraps, restore_folder, swap_folder
 from encyclopedia.build.pages import write_pages
 from encyclopedia.build.project import Project
 from encyclopedia.cli import main
 from encyclopedia.facts import NotesFacts, SnippetFacts
+from encyclopedia.files import clear_scraps, restore_folder, swap_folder
 
 #: The two states that what is written over and over alternates between.
 STATES = ("one", "other")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-import encyclopedia.checks.meaning
+import encyclopedia.checks.meaning.mixture
 import encyclopedia.model.availability
 import encyclopedia.model.envoys
 import encyclopedia.model.transformer
@@ -599,7 +599,7 @@ DERIVED = [
     Mutation("a window's attention has as many key heads as query heads", GEMMA2, "attention_keys",
              sized(num_kv_heads=lambda config, found: found["num_heads"])),
     Mutation("the shared expert's gate is left out", QWEN2_MOE, "routed_output",
-             patching(encyclopedia.checks.meaning, "SHARED_GATES", ())),
+             patching(encyclopedia.checks.meaning.mixture, "SHARED_GATES", ())),
     read_at("the shared expert's output is read behind its gate", QWEN2_MOE, "Qwen2MoeSparseMoeBlock",
             "shared_expert_output", "source.shared_expert_output_1.output"),
     read_at("the routed output has the gated shared expert in it", QWEN2_MOE, "Qwen2MoeSparseMoeBlock",

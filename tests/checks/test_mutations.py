@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encyclopedia.build.families import Outcome
-from encyclopedia.build.worker import Task, failure_line, run
+from encyclopedia.build.worker import CaptureTask, failure_line, run
 from encyclopedia.checkpoints import recorded
 from encyclopedia.checks.claims import BrokenClaim
 from encyclopedia.checks.run import check_model
@@ -78,7 +78,7 @@ def test_the_build_of_a_family_with_a_wrong_claim_fails(monkeypatch: pytest.Monk
     """The same through the worker that a build runs: a line that says all, and no facts."""
     wrong = identity("", DOGE, "layers[i].input").change(family("doge"), monkeypatch)
     monkeypatch.setattr("encyclopedia.capture.checkpoint.family", lambda model_type: wrong)
-    result = run(Task("facts", DOGE, recorded(DOGE)))
+    result = run(CaptureTask(recorded(DOGE)))
     assert result.facts is None
     assert result.failure is not None
     for part in (DOGE, "identity", "layer_output", "block 0", "expected layers[i].input", "found off by"):

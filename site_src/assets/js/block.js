@@ -1,15 +1,14 @@
 // The section on the block of one checkpoint: which block is drawn, which part is shown, which one is pinned.
 
 import { Card } from "./card.js";
-import { thaw } from "./inert.js";
-import { Slider } from "./slider.js";
+import { thaw } from "./elements.js";
+import { kindsByBlock, Slider } from "./slider.js";
 
 /** The block section in `root`, whose elements stay the same for as long as the page does. */
 export class Block {
   constructor(root, onMove) {
     this.facts = JSON.parse(root.querySelector("[data-facts]").textContent);
-    this.kindOf = [];
-    this.facts.kinds.forEach(({ blocks }, kind) => blocks.forEach((block) => { this.kindOf[block] = kind; }));
+    this.kindOf = kindsByBlock(this.facts.kinds);
     this.cards = Map.groupBy?.(this.facts.cards, (card) => card.id) ?? grouped(this.facts.cards);
     this.root = root.querySelector("[data-diagram]").closest(".block-view");
     this.strip = root.querySelector(".strip");

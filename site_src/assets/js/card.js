@@ -1,5 +1,7 @@
 // The card: fills the elements the server filled first, from one card of the facts.
 
+import { dotted, make, rich } from "./elements.js";
+
 /** A card of the page. */
 export class Card {
   constructor(element) {
@@ -63,27 +65,3 @@ function line(row, here) {
   }
   return make("div", {}, make("dt", {}, row.label), value);
 }
-
-/** Text in which backticks set code. */
-function rich(text) {
-  return text.split("`").map((piece, index) => (index % 2 ? make("code", {}, ...dotted(piece)) : piece));
-}
-
-/** A path that may break after its dots, with its last name set apart where `apart`. */
-function dotted(path, apart = false) {
-  const names = path.split(".");
-  return names.flatMap((name, index) => {
-    const last = index === names.length - 1;
-    if (last) return apart ? make("em", {}, name) : name;
-    return [`${name}.`, make("wbr", {})];
-  });
-}
-
-function make(tag, attributes, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
-
-export { dotted, make, rich };

@@ -1,6 +1,6 @@
 // A text field with a listbox of what fits what is typed, in named groups.
 
-import { make } from "./card.js";
+import { make } from "./elements.js";
 
 /**
  * The combobox in `root`. `groups` are `{ title, words, options: [{ id, note }] }`, and what is typed may be in the

@@ -1,8 +1,8 @@
 // The page that sets two checkpoints beside each other: which two, on which blocks, shown and spelled by the address.
 
-import { make, rich } from "./card.js";
 import { Combobox } from "./combobox.js";
 import { align, blockFacts, flat, kindAt, modelFacts, nearest, parts, quirks, records, values } from "./comparison.js";
+import { make, rich } from "./elements.js";
 import { blockOf, family } from "./load.js";
 import { format, parse } from "./pair.js";
 import { figure, plain, shown, table, value } from "./rows.js";

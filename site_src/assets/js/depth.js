@@ -3,6 +3,7 @@
 import { amount, exact } from "./format.js";
 import { colours, markerOf, markerOfSize } from "./looks.js";
 import { plotly } from "./plotly.js";
+import { kindsByBlock } from "./slider.js";
 
 // In pixels, as `depth.css` reserves them and places the marker by.
 const LEFT = 50;
@@ -57,8 +58,7 @@ class Depth {
     this.charts = [...region.querySelectorAll("[data-depth-chart]")];
     if (!this.charts.length) return;
     Object.assign(this, JSON.parse(region.querySelector("[data-depth-facts]").textContent));
-    this.kindOf = [];
-    this.kinds.forEach(({ blocks }, kind) => blocks.forEach((block) => { this.kindOf[block] = kind; }));
+    this.kindOf = kindsByBlock(this.kinds);
     this.legend = region.querySelector(".depth-legend");
     this.block = Number(this.article.querySelector("[data-block-slider]").value);
     this.mark();

@@ -4,7 +4,7 @@
 // Runs as soon as the block stands in the page, while what comes after it is still being read.
 
 import { Block } from "./block.js";
-import { thaw } from "./inert.js";
+import { thaw } from "./elements.js";
 import { Selector } from "./selector.js";
 import { parse, push, replace } from "./state.js";
 

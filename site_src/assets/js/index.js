@@ -1,5 +1,6 @@
 // The front page: its families by a text and by filters that combine.
 
+import { make } from "./elements.js";
 import { holds, names } from "./filters.js";
 import { Finder, marked } from "./matching.js";
 import { Query } from "./query.js";
@@ -132,16 +133,13 @@ class Index {
 
   /** What to drop so that some family is left. */
   ways(filters) {
-    const head = document.createElement("p");
-    head.textContent = filters.length > 1 ? "No family has all of this at once." : "No family has this.";
-    const list = document.createElement("ul");
+    const said = filters.length > 1 ? "No family has all of this at once." : "No family has this.";
     const ways = filters.length < 2 ? [] : filters
       .map((filter) => ({ ...filter, left: this.matching({ ...this.state, ...this.without(filter.key, filter.name) }).kept.length }))
       .filter(({ left }) => left);
-    list.append(...ways.map(({ key, name, label, left }) =>
-      chip(`without ${label}: ${left === 1 ? "1 family" : `${left} families`}`, null, key, name)));
-    if (!ways.length) list.append(chip("clear all", null));
-    return [head, list];
+    const chips = ways.map(({ key, name, label, left }) =>
+      chip(`without ${label}: ${left === 1 ? "1 family" : `${left} families`}`, null, key, name));
+    return [make("p", {}, said), make("ul", {}, ...(chips.length ? chips : [chip("clear all", null)]))];
   }
 
   /** Everything that narrows the list, in the order of the address. */
@@ -245,12 +243,10 @@ class Card {
       this.line.remove();
       return;
     }
-    this.line ??= Object.assign(document.createElement("p"), { className: "index-hit" });
-    this.line.replaceChildren(...others.flatMap(({ sort, text, terms }, index) => {
-      const code = document.createElement(sort === "quirk" ? "span" : "code");
-      code.append(...marked(text, terms));
-      return [`${index ? ", " : ""}${sort} `, code];
-    }));
+    this.line ??= make("p", { class: "index-hit" });
+    this.line.replaceChildren(...others.flatMap(({ sort, text, terms }, index) => [
+      `${index ? ", " : ""}${sort} `, make(sort === "quirk" ? "span" : "code", {}, ...marked(text, terms)),
+    ]));
     this.link.closest("h3").after(this.line);
   }
 }
@@ -263,13 +259,10 @@ function fill(list, items) {
 }
 
 function chip(text, label, key, name) {
-  const item = document.createElement("li");
-  const button = Object.assign(document.createElement("button"), { type: "button", className: "find-chip", textContent: text });
-  if (key) Object.assign(button.dataset, { drop: key, name });
-  else button.classList.add("find-clear");
-  if (label) button.setAttribute("aria-label", label);
-  item.append(button);
-  return item;
+  return make("li", {}, make("button", {
+    type: "button", ...(key ? { "class": "find-chip", "data-drop": key, "data-name": name } : { class: "find-chip find-clear" }),
+    ...(label && { "aria-label": label }),
+  }, text));
 }
 
 const root = document.querySelector("[data-index]");

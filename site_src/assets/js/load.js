@@ -1,6 +1,7 @@
 // What the site says of a family: its facts, and the diagrams that stand on its page.
 
-import { thaw } from "./inert.js";
+import { thaw } from "./elements.js";
+import { kindsByBlock } from "./slider.js";
 
 const SITE = new URL("../../", import.meta.url);
 const families = new Map();
@@ -30,8 +31,7 @@ export function blockOf(page, id) {
   if (!region) return null;
   const root = document.importNode(region, true);
   const { kinds, cards } = JSON.parse(root.querySelector("[data-facts]").textContent);
-  const kindOf = [];
-  kinds.forEach(({ blocks }, kind) => blocks.forEach((block) => { kindOf[block] = kind; }));
+  const kindOf = kindsByBlock(kinds);
   const homes = new Map([...root.querySelectorAll("script[data-kind]")].map((script) =>
     [Number(script.dataset.kind), thaw(script).querySelector("[data-part=diagram]")]));
   homes.set(kindOf[0], root.querySelector("[data-diagram] [data-part=diagram]"));

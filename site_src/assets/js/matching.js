@@ -1,5 +1,7 @@
 // Finding families by a text: what matched, and how well.
 
+import { make } from "./elements.js";
+
 // In the order of their weight: a family is found by its title before one that merely serves a value of that name.
 const SORTS = ["title", "model type", "checkpoint", "class", "quirk", "value"];
 const WORDS_APART = 100;
@@ -85,9 +87,7 @@ export function marked(text, terms) {
   let end = 0;
   for (const [at, length] of spans) {
     if (at < end) continue;
-    const mark = document.createElement("mark");
-    mark.textContent = text.slice(at, at + length);
-    nodes.push(text.slice(end, at), mark);
+    nodes.push(text.slice(end, at), make("mark", {}, text.slice(at, at + length)));
     end = at + length;
   }
   return [...nodes, text.slice(end)];

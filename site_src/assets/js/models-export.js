@@ -1,5 +1,6 @@
 // Files of what the table of models shows: the columns in sight, the rows found, in their order.
 
+import { make } from "./elements.js";
 import { answers } from "./models-query.js";
 
 const TYPES = { csv: "text/csv", json: "application/json" };
@@ -11,11 +12,10 @@ export function textOf(kind, rows, columns) {
 
 /** Has the browser save `text` under `name`. */
 export function save(kind, name, text) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: TYPES[kind] }));
-  link.download = `${name}.${kind}`;
+  const address = URL.createObjectURL(new Blob([text], { type: TYPES[kind] }));
+  const link = make("a", { href: address, download: `${name}.${kind}` });
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
 function csv(rows, columns) {

@@ -1,6 +1,8 @@
 // A table's body of which only the rows in sight, and some around them, stand in the page: a thousand rows of thirty
 // cells would take a browser half a second to lay out again after every sort.
 
+import { make } from "./elements.js";
+
 const AROUND = 4;
 
 /** Shows `rows`, which stand in `body` already, through `scroller`. */
@@ -87,11 +89,7 @@ export class RowWindow {
 }
 
 function space() {
-  const row = document.createElement("tr");
-  row.className = "models-space";
-  row.setAttribute("aria-hidden", "true");
-  row.append(document.createElement("td"));
-  return row;
+  return make("tr", { "class": "models-space", "aria-hidden": "true" }, make("td"));
 }
 
 function stretch(row, height) {

@@ -1,6 +1,8 @@
 // The table of models: sorted, filtered, cut to the columns asked for, and saved. The rows stand in the page; what they
 // hold as data is read from `data/models.json`, whose rows are in the same order.
 
+import { make } from "./elements.js";
+import { recall, remember } from "./memory.js";
 import { save, textOf } from "./models-export.js";
 import { answers, find, format, isAddress, nothing, numberIn, parse } from "./models-query.js";
 import { RowWindow } from "./models-window.js";
@@ -37,9 +39,7 @@ class Models {
     this.widths = [...this.table.querySelectorAll("col")];
     this.table.tHead.rows[0].setAttribute("aria-rowindex", 1);
     for (const header of this.headers) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...header.childNodes);
+      const button = make("button", { type: "button" }, ...header.childNodes);
       button.addEventListener("click", () => this.sortBy(header.dataset.key));
       header.append(button);
       header.dataset.ordered = "";
@@ -89,7 +89,7 @@ class Models {
   /** Takes the address over; columns that it does not name are those chosen last. */
   read() {
     const query = parse(location.hash, this.columns);
-    query.columns ??= remembered()?.filter((key) => this.columns.some((column) => column.key === key)) ?? null;
+    query.columns ??= rememberedColumns()?.filter((key) => this.columns.some((column) => column.key === key)) ?? null;
     this.change(query);
   }
 
@@ -153,7 +153,7 @@ class Models {
   }
 
   chooseColumns(keys) {
-    remember(keys);
+    remember(REMEMBERED, keys);
     this.change({ ...this.query, columns: keys });
   }
 
@@ -220,34 +220,13 @@ function wordsOf(cells, columns) {
 }
 
 function chip(text, key, word) {
-  const item = document.createElement("li");
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "chip";
-  button.textContent = text;
-  button.setAttribute("aria-label", `${text}, take this filter away`);
-  button.dataset.key = key;
-  if (word !== undefined) button.dataset.word = word;
-  item.append(button);
-  return item;
+  const attributes = { "type": "button", "class": "chip", "aria-label": `${text}, take this filter away`, "data-key": key };
+  return make("li", {}, make("button", word === undefined ? attributes : { ...attributes, "data-word": word }, text));
 }
 
-function remembered() {
-  try {
-    const keys = JSON.parse(localStorage.getItem(REMEMBERED));
-    return Array.isArray(keys) ? keys : null;
-  } catch {
-    return null;
-  }
-}
-
-function remember(keys) {
-  try {
-    if (keys) localStorage.setItem(REMEMBERED, JSON.stringify(keys));
-    else localStorage.removeItem(REMEMBERED);
-  } catch {
-    // A browser that keeps nothing still has the address.
-  }
+function rememberedColumns() {
+  const keys = recall(REMEMBERED);
+  return Array.isArray(keys) ? keys : null;
 }
 
 const root = document.querySelector("[data-models]");

@@ -1,9 +1,11 @@
 // Which names the page speaks: the standard ones, or those of transformers, nnsight or TransformerLens. The card and
 // the table of values say them, and both keep all other names in a fold. The choice is remembered for every page.
 
-import { dotted, make } from "./card.js";
+import { dotted, make } from "./elements.js";
+import { recall, remember } from "./memory.js";
+import { kindsByBlock } from "./slider.js";
 
-const REMEMBERED = "encyclopedia.names";
+const REMEMBERED = "names";
 const STANDARD = "standard";
 
 /** `text` for one block, with the lengths of axes that it asks for; as `filled` in encyclopedia/hooks.py. */
@@ -21,12 +23,13 @@ class Names {
     article.addEventListener("toggle", ({ target }) => target.open && this.open(target), { capture: true });
     this.choice = article.querySelector("[data-names-choice]");
     const known = [...this.choice.options].map(({ value }) => value);
-    this.vocabulary = known.includes(remembered()) ? remembered() : STANDARD;
+    const chosen = recall(REMEMBERED);
+    this.vocabulary = known.includes(chosen) ? chosen : STANDARD;
     this.choice.value = this.vocabulary;
     this.choice.disabled = false;
     this.choice.addEventListener("change", () => {
       this.vocabulary = this.choice.value;
-      remember(this.vocabulary);
+      remember(REMEMBERED, this.vocabulary);
       this.speak();
     });
     article.addEventListener("family:checkpoint", () => { this.kindOf = null; });
@@ -46,9 +49,7 @@ class Names {
       this.speakCard(this.here);
       return;
     }
-    this.kindOf = [];
-    JSON.parse(this.article.querySelector("[data-facts]").textContent).kinds
-      .forEach(({ blocks }, index) => blocks.forEach((at) => { this.kindOf[at] = index; }));
+    this.kindOf = kindsByBlock(JSON.parse(this.article.querySelector("[data-facts]").textContent).kinds);
     this.speak();
   }
 
@@ -155,22 +156,6 @@ function sizesOf(layout, shape) {
   const axes = /\[(.*)\]/.exec(layout?.textContent ?? "")?.[1].split(/\s+/) ?? [];
   const lengths = shape?.textContent.match(/\d+/g) ?? [];
   return Object.fromEntries(axes.map((axis, position) => [axis, lengths[position]]).filter(([, length]) => length));
-}
-
-function remembered() {
-  try {
-    return localStorage.getItem(REMEMBERED) ?? STANDARD;
-  } catch {
-    return STANDARD;
-  }
-}
-
-function remember(vocabulary) {
-  try {
-    localStorage.setItem(REMEMBERED, vocabulary);
-  } catch {
-    // A browser that keeps nothing forgets the choice with the page.
-  }
 }
 
 const article = document.querySelector("article.family:has(script[data-names])");

@@ -1,6 +1,6 @@
 // One part of two diagrams: how it differs, as a mark at its corner, as words and as a table of its facts.
 
-import { dotted, make, rich } from "./card.js";
+import { dotted, make, rich } from "./elements.js";
 
 const SIGNS = {
   changed: "M-3.4-1.5h6.8M-3.4 1.5h6.8M-1.8 3.8L1.8-3.8",

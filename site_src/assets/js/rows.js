@@ -1,7 +1,7 @@
 // Tables of two columns, row by row: what differs first, equal rows folded behind their number.
 
-import { dotted, make } from "./card.js";
 import { ratio } from "./comparison.js";
+import { dotted, make } from "./elements.js";
 import { count } from "./summary.js";
 
 const LONG_LIST = 7;

@@ -1,6 +1,6 @@
 // The two diagrams side by side: what differs is marked, and a part pointed at in one is shown in both.
 
-import { make } from "./card.js";
+import { make } from "./elements.js";
 import { difference, facts, sign } from "./part.js";
 import { Slider } from "./slider.js";
 

@@ -1,4 +1,12 @@
-// The slider over the blocks: a range input for keys and assistive technology, ticks for mouse and touch.
+// The slider over the blocks: a range input for keys and assistive technology, ticks for mouse and touch. And which kind
+// each block is of, by which ticks are coloured.
+
+/** By block, the position of its kind in `kinds`, each of which lists its blocks. */
+export function kindsByBlock(kinds) {
+  const kindOf = [];
+  kinds.forEach(({ blocks }, kind) => blocks.forEach((block) => { kindOf[block] = kind; }));
+  return kindOf;
+}
 
 /** Moves the slider of `root`; `onMove(block)` hears of every block its reader goes to. */
 export class Slider {

@@ -12,9 +12,9 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from pydantic import JsonValue
 from transformers import CONFIG_MAPPING
 
-from encyclopedia.build.files import write_text
 from encyclopedia.checkpoints import FOLDER, BrokenConfig, RecordedCheckpoint
 from encyclopedia.checkpoints.writing import text_of
+from encyclopedia.files import write_text
 from encyclopedia.instantiate import config_of
 
 

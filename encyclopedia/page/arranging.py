@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Literal
 
 from encyclopedia.page.geometry import Box, Point
@@ -154,24 +155,31 @@ def arrange(
     if limit is not None and any(sizes[key][1] > limit for key in level):
         return None
     aside, lanes = _aside(layers, level, sizes, forward, spacing.apart, limit)
-    starts, cursor = [], 0.0
-    for index, length in enumerate(lengths):
-        starts.append(cursor)
-        cursor += length + (gaps[index] if index < len(gaps) else 0.0)
-    boxes = {}
-    for index, layer in enumerate(layers):
-        for key in layer:
-            # A column of one width reads as one step; rows already have one height.
-            along = lengths[index] if flow == "across" and sizes[key][0] else sizes[key][0]
-            first, second = (starts[index], along), (aside[key], sizes[key][1])
-            boxes[key] = Box(first[0], second[0], first[1], second[1]) if flow == "across" else Box(
-                second[0], first[0], second[1], first[1])
-    spans = [(starts[index] + lengths[index], starts[index + 1]) for index in range(len(layers) - 1)]
+    *starts, end = accumulate((length + gap for length, gap in zip(lengths, [*gaps, 0.0], strict=False)), initial=0.0)
+    boxes = _boxes(layers, list(zip(starts, lengths, strict=True)), aside, sizes, flow)
+    spans = [(start + length, after) for start, length, after in zip(starts, lengths, starts[1:], strict=False)]
     depth = max((aside[key] + sizes[key][1] for key in level), default=0.0)
-    width, height = (cursor, depth) if flow == "across" else (available, cursor)
+    width, height = (end, depth) if flow == "across" else (available, end)
     bundles = _bundles(level, forward)
     return Arrangement(flow, boxes, width, height, _labels(boxes, forward, level, spans, flow, spacing, available),
                        frozenset(bundles), level, lanes, spans, bundles)
+
+
+def _boxes(
+    layers: list[list[str]], extents: list[tuple[float, float]], aside: dict[str, float],
+    sizes: dict[str, tuple[float, float]], flow: Flow,
+) -> dict[str, Box]:
+    """Where each item stands, from the start and the length of each layer and where the items start aside."""
+    boxes = {}
+    for layer, (start, length) in zip(layers, extents, strict=True):
+        for key in layer:
+            own, thickness = sizes[key]
+            if flow == "across":
+                # A column of one width reads as one step; rows already have one height.
+                boxes[key] = Box(start, aside[key], length if own else own, thickness)
+            else:
+                boxes[key] = Box(aside[key], start, thickness, own)
+    return boxes
 
 
 def _acyclic(items: Sequence[Item], links: Sequence[Link]) -> list[Link]:

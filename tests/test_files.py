@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from encyclopedia.build import files
-from encyclopedia.build.files import CannotWrite, restore_folder, swap_folder, write_text
+from encyclopedia import files
+from encyclopedia.files import CannotWrite, restore_folder, swap_folder, write_text
 
 
 def test_writing_the_same_text_leaves_the_file_alone(tmp_path: Path) -> None:
