@@ -213,9 +213,8 @@ class Cost(Fact):
 
 
 class CacheEntry(Fact):
-    """What the blocks of one kind keep from one call to the next, with two bytes for each floating element.
-
-    That is bfloat16 whatever a run has; a load may keep recurrent states in float32.
+    """What the blocks of one kind keep from one call to the next, on a load in 16 bits: the checkpoint's own precision,
+    and bfloat16 for one in float32.
     """
 
     #: Position in ``CheckpointFacts.kinds``.
@@ -230,6 +229,8 @@ class CacheEntry(Fact):
     bytes_fixed: int
     #: Most tokens kept, or ``None`` where all are; an attention with a window of N keeps N - 1 beside the next token.
     window: int | None
+    #: What its elements are, such as ``bfloat16``; recurrent states are kept in ``float32`` by many on any load.
+    dtype: str
 
 
 class CacheCosts(Fact):

@@ -56,8 +56,13 @@ _NOISE = ("transformers_version", "_name_or_path", "model_type", "architectures"
 _STEPS = ((BrokenConfig, "config"), (UnknownStructure, "structure"), (NoTwin, "run"), (BrokenClaim, "check"))
 
 
-def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
-    """The facts of one recorded checkpoint.
+def capture_checkpoint(record: RecordedCheckpoint, *, lenient: bool = False) -> CheckpointFacts:
+    """The facts of one checkpoint.
+
+    Args:
+        record: its config, and where it is known from.
+        lenient: leave out what no run confirms for a family with a module too, whose people answer for recorded
+            checkpoints alone.
 
     Raises:
         BrokenConfig: where its config does not build.
@@ -70,7 +75,8 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
     declared = family(str(record.config["model_type"])).on(full.config)
     structure = structure_of(full)
     default = _default_implementations(record)
-    checked, unconfirmed = check_on_twin(full, declared, default["_attn_implementation"])
+    checked, unconfirmed = check_on_twin(full, declared, default["_attn_implementation"],
+                                         lenient=lenient)
     kinds = structure.kinds
     layers = [kind.blocks[0] for kind in kinds]
     readings = read_shapes(full, layers, unconfirmed)
@@ -128,7 +134,7 @@ def capture_checkpoint(record: RecordedCheckpoint) -> CheckpointFacts:
             for (native, host), left_out in unconfirmed.items() for name, reason in left_out.items()
         ],
         is_default=record.is_default,
-        costs=_costs(full, structure, known=has_module(declared.model_type)),
+        costs=_costs(full, structure, known=has_module(declared.model_type) and not lenient),
     )
 
 
@@ -151,13 +157,15 @@ def capture_or_fail(record: RecordedCheckpoint) -> CheckpointFacts:
         return failed(record, step, reason)
 
 
-def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> tuple[Checked, Unconfirmed]:
+def check_on_twin(full: nn.Module, declared: Family, default_attention: str, *,
+                  lenient: bool = False) -> tuple[Checked, Unconfirmed]:
     """Check the family's claims on the small twin of ``full``.
 
     Args:
         full: the checkpoint's model without weights.
         declared: its family.
         default_attention: the attention that a load runs where none is asked for.
+        lenient: leave out what does not hold, whoever answers for the family.
 
     Returns:
         What held, and the derived values that did not.
@@ -167,7 +175,8 @@ def check_on_twin(full: nn.Module, declared: Family, default_attention: str) -> 
     """
     try:
         return confirm(lambda: twin_of_model(full), declared,
-                       lambda: twin_of_model(full, attn_implementation=default_attention), elsewhere=True)
+                       lambda: twin_of_model(full, attn_implementation=default_attention), elsewhere=True,
+                       lenient=lenient)
     except BrokenClaim as broken:
         raise broken.on_twin_of(blocks_kept(full)) from broken
 

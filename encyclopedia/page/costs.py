@@ -43,6 +43,7 @@ class Entry:
     label: str
     name: str
     blocks: int
+    dtype: str
     per_token: str
     fixed: str
     window: str
@@ -173,7 +174,7 @@ def _bytes(label: str, count: int, slot: str | None = None) -> Line:
 def _entries(checkpoint: CheckpointFacts, entries: Sequence[CacheEntry]) -> Iterator[Entry]:
     for entry in entries:
         yield Entry(checkpoint.kinds[entry.kind].label, entry.name.replace("_", " "), entry.blocks,
-                    f"{entry.bytes_per_token:,}", f"{entry.bytes_fixed:,}",
+                    entry.dtype, f"{entry.bytes_per_token:,}", f"{entry.bytes_fixed:,}",
                     "" if entry.window is None else f"{entry.window:,}")
 
 

@@ -55,7 +55,7 @@ def captured(record: RecordedCheckpoint) -> tuple[CheckpointFacts | None, str]:
     from encyclopedia.capture.checkpoint import capture_checkpoint
 
     try:
-        return capture_checkpoint(record), ""
+        return capture_checkpoint(record, lenient=True), ""
     except MemoryError:
         why = "memory ran out"
     # What fails on a config that nobody wrote a family for is as often transformers as this project.

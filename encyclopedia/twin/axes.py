@@ -189,10 +189,13 @@ def _experts(axes: Axes) -> None:
     most = axes.full(EXPERTS)
     for pair in axes.find(ACTIVE_EXPERTS):
         axes.put(pair, TOP_K if pair[1] > 1 and most > TOP_K else pair[1])
+    # A router scores a group by the best two of its experts.
+    split = max((min(value, GROUPS) for _, value in groups), default=1)
     for pair in axes.find(EXPERTS):
         square = math.isqrt(pair[1]) ** 2 == pair[1]
         axes.put(pair, next((count for count in range(min(pair[1], NUM_EXPERTS), TOP_K, -1)
                              if count % ALIGNED and count not in axes.taken
+                             and not count % split and (split == 1 or count >= 2 * split)
                              and (not square or math.isqrt(count) ** 2 == count)), pair[1]))
     for pair in groups:
         axes.put(pair, min(pair[1], GROUPS))

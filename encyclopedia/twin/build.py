@@ -179,11 +179,11 @@ def cut_model(full: PreTrainedModel) -> tuple[PreTrainedModel, dict[int, int]] |
     return cut, {index: position for position, index in enumerate(plan.blocks)}
 
 
-def rebuilt(model: PreTrainedModel) -> PreTrainedModel:
-    """``model``, which has no weights, built once more; what it was cut from is remembered."""
+def rebuilt(model: PreTrainedModel, *, dtype: torch.dtype | None = None) -> PreTrainedModel:
+    """``model``, which has no weights, built once more, in ``dtype`` or its own; what it was cut from is remembered."""
     with torch.device("meta"):
         again = AutoModelForCausalLM.from_config(
-            model.config, attn_implementation=model.config._attn_implementation, dtype=model.dtype).eval()
+            model.config, attn_implementation=model.config._attn_implementation, dtype=dtype or model.dtype).eval()
     vars(again)[_CUT_FROM] = cut_from(model)
     return again
 

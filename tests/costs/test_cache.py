@@ -37,13 +37,13 @@ def kept(entries: list[CacheEntry], length: int) -> int:
 
 
 def held(cache: DynamicCache) -> int:
-    """The bytes of a cache's floating elements at two each, by the names that its layers have for them."""
+    """The bytes of a cache, by the names that its layers have for what they keep."""
     total = 0
     for layer in cache.layers:
         tensors = [getattr(layer, "keys", None), getattr(layer, "values", None)]
         for name in ("conv_states", "recurrent_states"):
             tensors += getattr(layer, name, {}).values()
-        total += sum(2 * tensor.numel() for tensor in tensors if tensor is not None)
+        total += sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor is not None)
     return total
 
 
@@ -61,6 +61,7 @@ def filled(model: PreTrainedModel, length: int) -> int:
 def test_a_twin_fills_its_cache_as_measured(checkpoint: str, plain_twin: Callable[..., PreTrainedModel]) -> None:
     twin = plain_twin(checkpoint)
     structure = structure_of(twin)
+    twin.to(torch.bfloat16)
     with torch.device("meta"):
         bare: Any = AutoModelForCausalLM.from_config(twin.config, attn_implementation="eager").eval()
     subject = whole(bare, structure)
@@ -116,7 +117,9 @@ def test_the_cache_of_mistral_stops_at_its_window(costs: Callable[[str], Costs])
 def test_the_states_of_mamba_2_do_not_grow(costs: Callable[[str], Costs]) -> None:
     found = cache_of(costs("AntonV/mamba2-130m-hf"))
     sizes = {entry.name: entry.bytes_fixed for entry in found.kept}
-    assert sizes == {"conv_states": 2 * (1536 + 2 * 128) * 4, "recurrent_states": 2 * 24 * 64 * 128}
+    assert sizes == {"conv_states": 2 * (1536 + 2 * 128) * 4, "recurrent_states": 4 * 24 * 64 * 128}
+    assert {entry.name: entry.dtype for entry in found.kept} == {
+        "conv_states": "bfloat16", "recurrent_states": "float32"}
     assert found.per_token.amount == 0
 
 
@@ -127,7 +130,7 @@ def test_one_block_in_six_of_gemma_3_keeps_everything(costs: Callable[[str], Cos
 
 def ran(length: int, **tokens: int) -> Ran:
     """A forward whose cache has one layer, which keeps so many rows of 4 elements under each name."""
-    layer = SimpleNamespace(**{name: torch.empty(1, rows, 4, device="meta") for name, rows in tokens.items()})
+    layer = SimpleNamespace(**{name: torch.empty(1, rows, 4, device="meta", dtype=torch.bfloat16) for name, rows in tokens.items()})
     return Ran(length, SimpleNamespace(cache=SimpleNamespace(layers=[layer])), Counted())
 
 
@@ -142,7 +145,7 @@ def test_a_law_tells_windows_states_and_entries_for_several_tokens() -> None:
 
 
 def test_a_cache_that_is_kept_twice_counts_once() -> None:
-    shared = torch.empty(1, 2, 5, 4, device="meta")
+    shared = torch.empty(1, 2, 5, 4, device="meta", dtype=torch.bfloat16)
     cache = SimpleNamespace(layers=[SimpleNamespace(keys=shared, values=shared, _window=shared)], linear=[[], shared])
     assert layers_of(cache) == {0: {"keys": shared}, 1: {}}
     assert bytes_of(shared) == 2 * 40

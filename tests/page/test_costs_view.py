@@ -26,7 +26,8 @@ TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
 def entry(kind: int, blocks: int, name: str, each: int, fixed: int = 0, window: int | None = None) -> CacheEntry:
-    return CacheEntry(kind=kind, blocks=blocks, name=name, bytes_per_token=each, bytes_fixed=fixed, window=window)
+    return CacheEntry(kind=kind, blocks=blocks, name=name, bytes_per_token=each, bytes_fixed=fixed, window=window,
+                      dtype="bfloat16")
 
 
 FULL = [entry(0, 2, "keys", 100), entry(0, 2, "values", 100), entry(1, 2, "recurrent_states", 0, 5000)]

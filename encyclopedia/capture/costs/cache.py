@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil
 from typing import Any
 
 import torch
 
 from encyclopedia.capture.costs.running import Ran
-
-#: Bytes of a floating element of the cache; ``bfloat16``, whatever a run had.
-ELEMENT = 2
 
 
 @dataclass(frozen=True)
@@ -26,6 +23,7 @@ class Kept:
         fixed: bytes there are at any length.
         window: most tokens kept, or ``None`` where all are.
         late: whether it begins to grow in a text that is longer than the short ones.
+        dtype: what its elements are; states may be kept in more than the precision of the run.
     """
 
     shape: tuple[int, ...]
@@ -33,6 +31,7 @@ class Kept:
     fixed: int
     window: int | None
     late: bool = False
+    dtype: str = "bfloat16"
 
 
 class NotMeasured(Exception):
@@ -97,8 +96,8 @@ def _once(layers: Layers) -> Layers:
 
 
 def bytes_of(tensor: torch.Tensor) -> int:
-    """The bytes of a tensor of a cache, floating ones in :data:`ELEMENT` each."""
-    return prod(tensor.shape) * (ELEMENT if tensor.is_floating_point() else tensor.element_size())
+    """The bytes of a tensor of a cache."""
+    return tensor.numel() * tensor.element_size()
 
 
 def laws(short: Sequence[Ran], long: Sequence[Ran]) -> dict[int, dict[str, Kept]]:
@@ -122,7 +121,8 @@ def laws(short: Sequence[Ran], long: Sequence[Ran]) -> dict[int, dict[str, Kept]
             per_token, fixed, window = _law(sizes)
             late = bool(per_token) and sizes[0][1] == sizes[1][1]
             if per_token or fixed:
-                found.setdefault(index, {})[name] = Kept(tuple(tensor.shape), per_token, fixed, window, late)
+                found.setdefault(index, {})[name] = Kept(
+                    tuple(tensor.shape), per_token, fixed, window, late, str(tensor.dtype).removeprefix("torch."))
     return found
 
 

@@ -8,9 +8,9 @@ from math import ceil, prod
 
 from torch import nn
 
-from encyclopedia.capture.costs.cache import ELEMENT, Kept, NotMeasured
+from encyclopedia.capture.costs.cache import Kept, NotMeasured
 from encyclopedia.capture.costs.flops import blocks_in_words
-from encyclopedia.capture.costs.running import Subject
+from encyclopedia.capture.costs.running import ELEMENT, Subject
 from encyclopedia.facts import CacheCosts, CacheEntry, Cost
 from encyclopedia.structure.parts import Kind, Structure
 
@@ -30,7 +30,7 @@ def cache_costs(structure: Structure, subject: Subject, laws: Mapping[int, Mappi
     terms: Counter[str] = Counter()
     for (number, layer), blocks in _by_kind(subject, laws).items():
         entries += [CacheEntry(kind=number, blocks=blocks, name=name, bytes_per_token=ceil(kept.per_token),
-                               bytes_fixed=kept.fixed, window=kept.window) for name, kept in layer]
+                               bytes_fixed=kept.fixed, window=kept.window, dtype=kept.dtype) for name, kept in layer]
         growing = [_term(name, kept) for name, kept in layer if kept.per_token]
         if growing:
             terms[" + ".join(growing)] += blocks

@@ -15,7 +15,10 @@ from encyclopedia.capture.stand_in import experts_stood_in_for
 from encyclopedia.structure.mixture import find_mixture
 from encyclopedia.structure.parts import Kind, Structure
 from encyclopedia.structure.stack import blocks_of, find_stack
-from encyclopedia.twin import cut_model
+from encyclopedia.twin import cut_model, rebuilt
+
+#: Bytes of an element in the precision of a run.
+ELEMENT = 2
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Subject:
     """The model that is run in place of the full one.
 
     Attributes:
-        model: of full width, without weights; with every block, or one of each kind at least.
+        model: of full width, without weights, in 16 bits; with every block, or one of each kind at least.
         blocks: how many blocks it has.
         places: by the kind's position, its blocks and how many blocks of the full model each stands for.
         parts: where products are counted, by module.
@@ -47,7 +50,7 @@ class Ran:
 
 
 def subject_of(full: PreTrainedModel, structure: Structure) -> Subject:
-    """A model with one block of each kind, which stands for ``full``; ``full`` itself where there is none."""
+    """A model with one block of each kind, which stands for ``full``; one with all blocks where there is none."""
     cut = cut_model(full)
     if cut is None:
         return whole(full, structure)
@@ -57,13 +60,16 @@ def subject_of(full: PreTrainedModel, structure: Structure) -> Subject:
 
 
 def whole(full: PreTrainedModel, structure: Structure) -> Subject:
-    """``full`` with every block standing for itself."""
+    """A model with every block of ``full``, each standing for itself."""
     return _subject(full, structure, {index: index for index in range(structure.depth)}, {
         number: dict.fromkeys(kind.blocks, 1) for number, kind in enumerate(structure.kinds)})
 
 
 def _subject(model: PreTrainedModel, structure: Structure, positions: Mapping[int, int],
              places: Mapping[int, Mapping[int, int]]) -> Subject:
+    if model.dtype.itemsize > ELEMENT:
+        # Only in 16 bits does it show what a cache keeps in more.
+        model = rebuilt(model, dtype=torch.bfloat16)
     blocks = list(blocks_of(model, find_stack(model)))
     parts: dict[nn.Module, tuple[int, str]] = {}
     experts: list[nn.Module] = []

@@ -37,7 +37,7 @@ def costs_of(full: PreTrainedModel, structure: Structure) -> Costs:
     subject = subject_of(full, structure)
     short = run(subject, SHORT)
     several = any(calls > 1 for calls in short[0].counted.calls.values()) or _layers(short[-1]) > subject.blocks
-    if several and subject.model is not full:
+    if several and subject.blocks < structure.depth:
         # Blocks that are alike need not be gone through equally often, nor keep equally many layers of the cache.
         subject = whole(full, structure)
         short = run(subject, SHORT)
