@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import tempfile
 from datetime import date
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 from urllib.parse import urlsplit
 
 import typer
@@ -30,6 +32,9 @@ from encyclopedia.page.wording import counted
 #: Exit codes: something the command was asked to do failed; the command was called wrongly; it was interrupted.
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
+# What parameters are refused with is one of the errors of a wrong call, which older releases take from another package.
+_CALLED_WRONGLY: type[Exception] = typer.BadParameter.__mro__[1]
+
 app = typer.Typer(
     help="Build and serve the encyclopedia: a page for every family of open language models.",
     no_args_is_help=True,
@@ -48,6 +53,20 @@ Force = Annotated[bool, typer.Option("--force", "-f", help="Capture again what t
 _WORKERS = max(1, min(4, os.cpu_count() or 1))
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        out.print(version("encyclopedia"), highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _app(
+    version_asked: Annotated[bool, typer.Option(
+        "--version", is_eager=True, callback=_version, help="Print the version and exit.")] = False,
+) -> None:
+    pass
+
+
 @app.command()
 def build(
     families: Families = None,
@@ -59,9 +78,9 @@ def build(
 ) -> None:
     """Capture the facts, write the pages and build the site into site/."""
     project = _project()
-    address = _address(site_url)
+    address, chosen = _address(site_url), _chosen(families)
     with only_build(project, err):
-        outcome = _write(project, families, jobs, force)
+        outcome = _write(project, chosen, jobs, force)
         try:
             build_site(project, engine, address=address)
         except SiteFailed as error:
@@ -73,9 +92,9 @@ def build(
 @app.command()
 def pages(families: Families = None, jobs: Jobs = _WORKERS, force: Force = False) -> None:
     """Capture the facts and write the pages, without building the site."""
-    project = _project()
+    project, chosen = _project(), _chosen(families)
     with only_build(project, err):
-        outcome = _write(project, families, jobs, force)
+        outcome = _write(project, chosen, jobs, force)
     _finish(outcome)
 
 
@@ -135,9 +154,10 @@ def serve(
     force: Force = False,
 ) -> None:
     """Build the pages, then serve the site and rebuild it when notes, templates, styles or families change."""
-    project = _project()
+    project, chosen = _project(), _chosen(families)
+    _check_free(host, port)
     with only_build(project, err):
-        outcome = _write(project, families, jobs, force)
+        outcome = _write(project, chosen, jobs, force)
     _tell(outcome)
     out.print(f"serving on http://{host}:{port}/", highlight=False)
     command = [sys.executable, "-m", "mkdocs", "serve", "--quiet", "--dev-addr", f"{host}:{port}",
@@ -373,7 +393,11 @@ def main() -> None:
     if not err.is_terminal:
         os.environ.setdefault("TQDM_DISABLE", "1")
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except typer.Abort:
+        _interrupted()
+    except _CALLED_WRONGLY as error:
+        _end_usage(error)
     except CannotWrite as error:
         _end(str(error))
     except OSError as error:
@@ -381,14 +405,28 @@ def main() -> None:
             raise
         _end(str(CannotWrite(error.filename or "a file", error.errno, error.strerror or str(error))))
     except KeyboardInterrupt:
-        err.print("interrupted; what was finished is kept")
-        # Workers may be in the middle of a capture that nobody waits for.
-        os._exit(INTERRUPTED)
+        _interrupted()
 
 
-def _end(message: str) -> NoReturn:
+def _interrupted() -> NoReturn:
+    err.print("interrupted; what was finished is kept")
+    # Workers may be in the middle of a capture that nobody waits for.
+    os._exit(INTERRUPTED)
+
+
+def _end_usage(error: Any) -> NoReturn:
+    """End a command that was called wrongly; one without any argument has shown its help already."""
+    said = error.format_message().rstrip(".").replace("Value error, ", "")
+    if not said or type(error).__name__ == "NoArgsIsHelpError":
+        sys.exit(USAGE)
+    command = error.ctx.info_name if error.ctx is not None and error.ctx.parent is not None else None
+    asked = f"encyclopedia {command}" if command else "encyclopedia"
+    _end(f"{said}; `{asked} --help` shows what there is", USAGE)
+
+
+def _end(message: str, code: int = FAILED) -> NoReturn:
     err.print(message, style="red", highlight=False, soft_wrap=True, markup=False)
-    sys.exit(FAILED)
+    sys.exit(code)
 
 
 def _project() -> Project:
@@ -418,8 +456,16 @@ def _chosen(families: list[str] | None) -> list[str]:
         _stop(str(error), USAGE)
 
 
-def _write(project: Project, families: list[str] | None, jobs: int, force: bool) -> Outcome:
-    chosen = _chosen(families)
+def _check_free(host: str, port: int) -> None:
+    """Stop where nobody can listen on a port, before anything is captured for it."""
+    try:
+        socket.create_server((host, port)).close()
+    except (OSError, OverflowError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        _stop(f"{host}:{port}: nothing can listen there ({reason[:1].lower()}{reason[1:]}); choose another by --port")
+
+
+def _write(project: Project, chosen: list[str], jobs: int, force: bool) -> Outcome:
     outcome = family_facts(project, chosen, jobs=jobs, force=force, console=err)
     try:
         write_pages(project, outcome.families, sorted(outcome.broken))

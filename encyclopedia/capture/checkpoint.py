@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -226,8 +227,15 @@ def _config(config: Any) -> dict[str, Any]:
 
 def _telling(entries: dict[Any, Any]) -> dict[str, Any]:
     """The entries of a config that say something about the model, at every depth, by keys that JSON has."""
-    return {str(key): _telling(value) if isinstance(value, dict) else value
+    return {str(key): _telling(value) if isinstance(value, dict) else _spelled(value)
             for key, value in entries.items() if key not in _NOISE}
+
+
+def _spelled(value: Any) -> Any:
+    """An entry as transformers writes it to a file, where JSON has no number for what is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"__float__": "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}
+    return [_spelled(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def confirmed(claims: list[ClaimFacts]) -> set[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 #: Of the whole config: how deep it nests, how many entries it has and how long a text in it is.
@@ -24,8 +24,13 @@ class TooMuch(ValueError):
     """An entry beyond the bounds, named by its key."""
 
 
-def check_amounts(config: Mapping[str, Any]) -> None:
+def check_amounts(config: Mapping[str, Any], *, usual: Collection[tuple[str, Any]] = ()) -> None:
     """Check that a config asks for no more than any model has.
+
+    Args:
+        config: a config.
+        usual: keys and numbers that its class has by default, of which an infinite one is allowed, and a number of
+            experts that no class makes a module of each for.
 
     Raises:
         TooMuch: naming the key and the bound.
@@ -39,13 +44,15 @@ def check_amounts(config: Mapping[str, Any]) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if isinstance(value, float) and not math.isfinite(value):
+            if (key, value) in usual:
+                continue
             raise TooMuch(f"key {named(key)}: no finite number")
         if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
             raise TooMuch(f"key {named(key)}: a number of {value.bit_length()} bits, larger than any model has")
         if _BLOCKS.fullmatch(key):
             _at_most(key, value, MOST_BLOCKS)
             blocks = max(blocks, int(value))
-        elif _EXPERTS.fullmatch(key):
+        elif _EXPERTS.fullmatch(key) and not (value > MOST_EXPERTS and (key, value) in usual):
             _at_most(key, value, MOST_EXPERTS)
             experts = max(experts, int(value))
     if blocks * experts > MOST_EXPERTS_OF_ALL_BLOCKS:

@@ -38,7 +38,8 @@ def compare_families(
         NothingToCompare: where either side is empty.
     """
     if not old or not new:
-        raise NothingToCompare(f"the {'old' if not old else 'new'} facts have no family: build them first")
+        raise NothingToCompare(f"the {'old' if not old else 'new'} facts have none of the families: capture them with "
+                               "`encyclopedia facts`, or name others")
     before, after = ({family.model_type: family for family in side} for side in (old, new))
     both = [name for name in after if name in before]
     changes = {name: (*changes_of(before[name], after[name]),

@@ -20,7 +20,8 @@ _MOST_LINES = 4
 def lines_of(difference: Difference) -> Iterator[str]:
     """Every line, a heading per family."""
     yield f"from {versions_of(difference.old)} to {versions_of(difference.new)}"
-    yield (f"{len(difference.changed)} families changed, {len(difference.unchanged)} did not, "
+    changed = len(difference.changed)
+    yield (f"{changed} {'family' if changed == 1 else 'families'} changed, {len(difference.unchanged)} did not, "
            f"{len(difference.added)} came, {len(difference.removed)} went")
     for word, names in (("came", difference.added), ("went", difference.removed)):
         if names:

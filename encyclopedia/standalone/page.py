@@ -30,6 +30,9 @@ NOT_RUN = "the notes run on the family’s own checkpoints, never on a config fr
 #: What of a text in a config may stand in notes, which are Markdown and code.
 _PLAIN = re.compile(r"[\w ./:+,=-]*", re.ASCII)
 
+#: What a page says that it was made by.
+GENERATOR = "encyclopedia page"
+
 
 def page_of(
     local: LocalConfig, facts: CheckpointFacts, project: Project, *, site: str | None = None, charts: bool = False
@@ -62,8 +65,8 @@ def page_of(
     shared = sheets([*material_sheets(), *(assets / name for name in own), folder / "page.css"])
     library_of_charts = script_text(library("plotly.min.js").read_text(encoding="utf-8")) if charts else None
     return environment(project.templates).get_template("standalone/page.html.jinja").render(
-        title=title_of(family), local=local, family=family, family_page=address, body=body, checks=checks,
-        styles=Markup(stylesheet(palette(family.hue))) + "\n" + shared,
+        title=title_of(family), generator=GENERATOR, local=local, family=family, family_page=address, body=body,
+        checks=checks, styles=Markup(stylesheet(palette(family.hue))) + "\n" + shared,
         importmap=importmap, start=start, charts=library_of_charts,
         facts=json_text(family.model_dump_json(by_alias=True)))
 

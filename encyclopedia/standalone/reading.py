@@ -42,6 +42,10 @@ _SETTINGS = frozenset((
     "transformers_version", "name_or_path", "code_revision", "transformers_weights"))
 
 
+#: What JSON calls the types that Python reads it as.
+_JSON_KINDS = {list: "list", str: "string", bool: "truth value", type(None): "null"}
+
+
 class UnreadableConfig(Exception):
     """A config that no page can be made of: what it is, why, and what to do, on one line."""
 
@@ -92,6 +96,11 @@ def read_config(source: str) -> LocalConfig:
 
 def _place(source: str) -> tuple[Path, str]:
     """The file and the checkpoint's id."""
+    address = re.match(r"https?://[^/]+/(?P<id>[^/]+/[^/]+)?", source)
+    if address or not source.strip():
+        identifier = f", here {address['id']}" if address and address["id"] else ""
+        raise UnreadableConfig(f"{source or 'no name'}: no config is at that place; give a folder with a config.json, "
+                               f"the file itself, or a hub id such as owner/name{identifier}")
     try:
         path = Path(source)
         if path.is_dir():
@@ -157,11 +166,11 @@ def config_from(content: bytes, identifier: str, source: str) -> LocalConfig:
     config = _parsed(content, source)
     try:
         check_depth(config)
-        check_amounts(config)
+        config, part_of = _text_part(config, source)
+        model_type = config["model_type"]
+        check_amounts(config, usual=_usual(model_type))
     except TooMuch as error:
         raise UnreadableConfig(f"{source}: {error}; correct the config.json") from error
-    config, part_of = _text_part(config, source)
-    model_type = config["model_type"]
     kept, ignored = _kept(config, model_type)
     _state_precision(kept, ignored)
     kept["architectures"] = [modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[model_type]]
@@ -179,7 +188,7 @@ def config_from(content: bytes, identifier: str, source: str) -> LocalConfig:
 
 def _parsed(content: bytes, source: str) -> dict[str, Any]:
     try:
-        config = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_number)
+        config = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_constant)
     except UnreadableConfig as error:
         raise UnreadableConfig(f"{source}: {error}; correct the config.json") from error
     except RecursionError as error:
@@ -187,21 +196,32 @@ def _parsed(content: bytes, source: str) -> dict[str, Any]:
     except ValueError as error:
         raise UnreadableConfig(f"{source}: not JSON in UTF-8 ({error}); give a model's config.json") from error
     if not isinstance(config, dict):
-        raise UnreadableConfig(f"{source}: no JSON object but a {type(config).__name__}; give a model's config.json")
+        kind = _JSON_KINDS.get(type(config), "number")
+        raise UnreadableConfig(f"{source}: no JSON object but a {kind}; give a model's config.json")
     return config
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> Any:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
             raise UnreadableConfig(f"key {named(key)}: given twice")
         found[key] = value
-    return found
+    # transformers writes {"__float__": "Infinity"} for a number that JSON does not have.
+    return _constant(found["__float__"]) if list(found) == ["__float__"] else found
 
 
-def _no_number(name: str) -> Any:
-    raise UnreadableConfig(f"{name} is no number of JSON")
+def _constant(name: Any) -> Any:
+    """The number that JSON has no name for; which of them a config may have is another question."""
+    if name not in ("Infinity", "-Infinity"):
+        raise UnreadableConfig(f"{one_line(str(name))[:60]} is no number of JSON")
+    return float(name)
+
+
+def _usual(model_type: str) -> set[tuple[str, Any]]:
+    """The numbers that a class has by default, with their keys, such as the endless limit of a state space's steps."""
+    return {(key, value) for key, value in entries(CONFIG_MAPPING[model_type]().to_dict())
+            if isinstance(value, int | float)}
 
 
 def _text_part(config: dict[str, Any], source: str) -> tuple[dict[str, Any], str | None]:
@@ -217,11 +237,15 @@ def _text_part(config: dict[str, Any], source: str) -> tuple[dict[str, Any], str
     if isinstance(part, dict):
         for name in (part.get("model_type"), f"{model_type}_text"):
             if isinstance(name, str) and _known(name):
-                return {**part, "model_type": name}, printable(model_type)[:60]
-    near = difflib.get_close_matches(model_type[:60], families, n=1, cutoff=0.0)
+                # A precision said for the whole is the part's too, and the whole decides whether the head is tied.
+                said = {key: config[key] for key in ("dtype", "torch_dtype") if key in config}
+                tied = {key: config[key] for key in ("tie_word_embeddings",) if key in config}
+                return {**said, **part, **tied, "model_type": name}, printable(model_type)[:60]
+    near = difflib.get_close_matches(model_type[:60], families, n=1)
+    nearest = f"the nearest is {near[0]!r}, and " if near else ""
     code = " (its auto_map names code, which is never run)" if config.get("auto_map") else ""
     raise UnreadableConfig(f"{source}: key 'model_type': transformers has no text decoder {named(model_type)}{code}; "
-                           f"the nearest is {near[0]!r}, and `encyclopedia list` shows all")
+                           f"{nearest}`encyclopedia list` shows all that are known")
 
 
 def _known(model_type: str) -> bool:

@@ -54,6 +54,21 @@ def test_it_opens_from_disk_and_asks_for_nothing_else(file: Path, browser: Brows
     page.close()
 
 
+def test_a_file_that_is_no_page_of_the_command_is_left_alone(tmp_path: Path):
+    folder = tmp_path / "own"
+    assert made(folder).returncode == 0
+    assert made(folder).returncode == 0, "a page that it wrote itself is written again"
+    notes = folder / "page.html"
+    notes.write_text("<p>mine</p>")
+    refused = made(folder)
+    assert refused.returncode == 1
+    assert "no page of this command" in refused.stderr
+    assert notes.read_text() == "<p>mine</p>"
+    refused = made(folder, "--output", str(tmp_path / "missing" / "page.html"))
+    assert "no such folder" in refused.stderr
+    assert not (tmp_path / "missing").exists()
+
+
 def test_with_its_charts_it_draws_them_and_asks_for_nothing_either(tmp_path: Path, browser: Browser):
     assert made(tmp_path / "charted", "--charts").returncode == 0
     page = browser.new_page()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 from collections.abc import Callable
@@ -30,6 +31,27 @@ def test_a_wrong_family_is_one_line_with_the_nearest(run: Run) -> None:
     assert "'dog'" in result.stderr
     assert "'doge'" in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(("arguments", "said", "help_of"), [
+    (("nonsense",), "'nonsense'", "encyclopedia"), (("diff", "a"), "'new'", "encyclopedia diff"),
+    (("build", "-j", "0"), "--jobs", "encyclopedia build"), (("build", "--engine", "hugo"), "'mkdocs', 'zensical'",
+                                                               "encyclopedia build"),
+    (("list", "x"), "x", "encyclopedia list"), (("page", "--nothing", "y"), "--nothing", "encyclopedia page")])
+def test_a_wrong_call_is_one_line(run: Run, arguments: tuple[str, ...], said: str, help_of: str) -> None:
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert said in result.stderr
+    assert f"`{help_of} --help`" in result.stderr
+
+
+def test_the_version_and_the_help(run: Run) -> None:
+    said = run("--version")
+    assert (said.returncode, said.stdout.strip()) == (0, importlib.metadata.version("encyclopedia"))
+    assert run().returncode == 2
+    assert "serve" in run().stdout
 
 
 @pytest.mark.parametrize("address", ["", "example.org", "ftp://example.org/", "https:///x", "https://[", "https://a/?b"])

@@ -73,6 +73,18 @@ def test_plain_mkdocs_serve_follows_every_sort_of_source(project: Path) -> None:
         wait_for(f"{base}/families/doge/", "Doge and friends")
 
 
+def test_a_port_that_is_taken_is_one_line_before_anything_is_built(project: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = subprocess.run(command("serve", "doge", "--port", str(port)), cwd=project, env=environment(project),
+                                capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert f"127.0.0.1:{port}: nothing can listen there" in result.stderr
+    assert "--port" in result.stderr
+
+
 def test_the_command_builds_and_says_where_it_serves(project: Path) -> None:
     port = free_port()
     with running(command("serve", "doge", "--port", str(port)), project) as process:

@@ -130,7 +130,8 @@ def test_one_block_in_six_of_gemma_3_keeps_everything(costs: Callable[[str], Cos
 
 def ran(length: int, **tokens: int) -> Ran:
     """A forward whose cache has one layer, which keeps so many rows of 4 elements under each name."""
-    layer = SimpleNamespace(**{name: torch.empty(1, rows, 4, device="meta", dtype=torch.bfloat16) for name, rows in tokens.items()})
+    layer = SimpleNamespace(**{name: torch.empty(1, rows, 4, device="meta", dtype=torch.bfloat16)
+                               for name, rows in tokens.items()})
     return Ran(length, SimpleNamespace(cache=SimpleNamespace(layers=[layer])), Counted())
 
 

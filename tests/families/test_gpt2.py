@@ -9,6 +9,7 @@ import torch
 
 import encyclopedia.model.transformer
 from encyclopedia import StandardizedTransformer
+from encyclopedia.capture.checkpoint import capture_checkpoint
 from encyclopedia.capture.parameters import count_parameters
 from encyclopedia.checkpoints import read_family, recorded
 from encyclopedia.checks.claims import BrokenClaim
@@ -25,6 +26,21 @@ SMALL = "openai-community/gpt2"
 def test_the_notes_run(run_notes):
     for snippet in run_notes("gpt2"):
         assert snippet.ran_on or snippet.reason.startswith("it "), f"line {snippet.line}"
+
+
+def test_a_config_that_no_one_answers_for_has_what_a_run_does_not_confirm_left_out():
+    """Its eager attention is a function of its own, in which the shared one's names are not."""
+    record = recorded(SMALL)
+    own = record.model_copy(update={"id": "local/own", "config": {**record.config, "reorder_and_upcast_attn": True}})
+    with pytest.raises(BrokenClaim):
+        capture_checkpoint(own)
+    facts = capture_checkpoint(own, lenient=True)
+    left_out = {(value.host, value.name) for value in facts.unconfirmed}
+    served = {(host.name, value.name) for host in facts.hosts for value in host.values}
+    assert ("self_attn", "attention_queries") in left_out
+    assert ("self_attn", "attention_output") in served
+    assert not left_out & served
+    assert facts.checks.identity.max_error is not None
 
 
 def test_nothing_is_declared():

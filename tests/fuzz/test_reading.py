@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from encyclopedia.checkpoints import BrokenConfig
-from encyclopedia.checkpoints.limits import DEEPEST, MOST_BLOCKS, MOST_ENTRIES, entries
+from encyclopedia.checkpoints import BrokenConfig, recorded
+from encyclopedia.checkpoints.limits import DEEPEST, MOST_BLOCKS, MOST_ENTRIES, MOST_EXPERTS, entries
 from encyclopedia.coverage import all_families
 from encyclopedia.instantiate import config_of
 from encyclopedia.standalone.reading import LARGEST_FILE, UnreadableConfig, config_from, one_line, read_config
@@ -94,18 +95,22 @@ def test_what_asks_for_code_is_left_out():
     (b"\xff\xfe{", "not JSON in UTF-8"),
     (b"[1]", "no JSON object but a list"),
     (b'{"a": NaN}', "NaN is no number of JSON"),
-    (b'{"a": -Infinity}', "-Infinity is no number"),
+    (b'{"model_type": "mamba2", "time_step_limit": [0.0, {"__float__": "NaN"}]}', "NaN is no number of JSON"),
+    (b'{"model_type": "llama", "rms_norm_eps": -Infinity}', "'rms_norm_eps': no finite number"),
+    (b'{"model_type": "mamba2", "time_step_limit": [-Infinity, 1.0]}', "'time_step_limit': no finite number"),
     (b'{"model_type": "llama", "rms_norm_eps": 1e999}', "'rms_norm_eps': no finite number"),
     (b'{"model_type": "llama", "model_type": "gpt2"}', "'model_type': given twice"),
     (b'{"model_type": "llama", "a": ' + b"9" * 5000 + b"}", "not JSON"),
     (b'{"model_type": "llama", "a": ' + b"9" * 4000 + b"}", "a number of 13288 bits"),
     (b"[" * 200_000, "nested too deep"),
     (b'{"a":' * 40 + b"1" + b"}" * 40, f"nested more than {DEEPEST} deep"),
-    (json.dumps({"a": [0] * (MOST_ENTRIES + 2)}).encode(), "more than 20,000 entries"),
-    (json.dumps({"a": "x" * 5000}).encode(), "a text of 5,000 characters"),
+    (json.dumps({**LLAMA, "a": [0] * (MOST_ENTRIES + 2)}).encode(), "more than 20,000 entries"),
+    (json.dumps({**LLAMA, "a": "x" * 5000}).encode(), "a text of 5,000 characters"),
     (json.dumps({**LLAMA, "model_type": "lama"}).encode(), "the nearest is 'llama'"),
     (json.dumps({**LLAMA, "model_type": "evil", "auto_map": {"AutoConfig": "a.B"}}).encode(),
      "code, which is never run"),
+    (json.dumps({**LLAMA, "num_experts": 16384}).encode(), "16,384 is more than the 8,192"),
+    (b"null", "no JSON object but a null"),
     (json.dumps({**LLAMA, "num_hidden_layers": 1_000_000}).encode(), f"more than the {MOST_BLOCKS:,}"),
     (json.dumps({**TINY["gpt2"], "n_layer": 1_000_000}).encode(), f"more than the {MOST_BLOCKS:,}"),
     (json.dumps({**TINY["mixtral"], "num_local_experts": 8000, "num_hidden_layers": 900}).encode(),
@@ -116,6 +121,32 @@ def test_what_asks_for_code_is_left_out():
 ])
 def test_what_is_wrong_is_said(content, said):
     assert said in refused(content)
+
+
+@pytest.mark.parametrize("endless", ["Infinity", '{"__float__": "Infinity"}'])
+def test_the_endless_limit_that_a_class_has_by_default_is_read(endless):
+    content = json.dumps(TINY["mamba2"])[:-1] + f', "time_step_limit": [0.0, {endless}]}}'
+    assert config_from(content.encode(), "local/tiny", "tiny").record.config["time_step_limit"] == [0.0, math.inf]
+
+
+def test_as_many_experts_as_a_class_has_by_default_are_read():
+    record = recorded("SmallDoge/Doge-260M")
+    assert record.config["num_experts"] > MOST_EXPERTS
+    assert config_from(json.dumps(record.config).encode(), "local/doge", "doge").model_type == "doge"
+
+
+@pytest.mark.parametrize("source", ["https://huggingface.co/openai-community/gpt2", "https://huggingface.co", " ", ""])
+def test_an_address_or_nothing_is_no_place_of_a_config(source):
+    with pytest.raises(UnreadableConfig, match="owner/name") as said:
+        read_config(source)
+    assert ("openai-community/gpt2" in str(said.value).partition("hub id")[2]) == ("gpt2" in source)
+
+
+def test_what_is_said_of_a_whole_model_holds_for_its_text_part():
+    part = {key: value for key, value in TINY["llama"].items() if key not in ("torch_dtype", "dtype")}
+    whole = {"model_type": "llava", "torch_dtype": "float16", "tie_word_embeddings": True, "text_config": part}
+    config = config_from(json.dumps(whole).encode(), "local/tiny", "tiny").record.config
+    assert (config["dtype"], config["tie_word_embeddings"]) == ("float16", True)
 
 
 def test_the_text_part_of_a_larger_model_is_its_config():
