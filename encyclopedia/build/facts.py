@@ -88,15 +88,19 @@ def read_facts(folder: Path) -> StoredFacts:
     try:
         index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
         names = [str(entry["model_type"]) for entry in index["families"]]
-        families = [FamilyFacts.model_validate_json((folder / f"{name}.json").read_bytes()) for name in names]
-        if not families:
-            raise NoFacts(f"{folder / _INDEX}: it lists no family; capture them again")
+        families = [_stored(folder / f"{name}.json") for name in names]
     except OSError as error:
         raise NoFacts(f"{error.filename}: {error.strerror}; a folder of facts is a built site's data, or what "
                       "`encyclopedia facts` wrote") from error
-    except ValidationError as error:
-        raise NoFacts(f"{folder}: the facts of {error.title} are not of this version of the project; "
-                      "capture them again") from error
     except (KeyError, TypeError, ValueError) as error:
         raise NoFacts(f"{folder / _INDEX}: no index of facts; capture them again") from error
+    if not families:
+        raise NoFacts(f"{folder / _INDEX}: it lists no family; capture them again")
     return StoredFacts(families, dict(index.get("failures", {})))
+
+
+def _stored(path: Path) -> FamilyFacts:
+    try:
+        return FamilyFacts.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise NoFacts(f"{path}: no facts of this version of the project; capture them again") from error

@@ -121,10 +121,13 @@ def test_folders_of_facts_are_compared_from_the_command_line(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("content", "said"), [
     (None, "index.json"), ("{", "no index of facts"), (json.dumps({"families": [{"model_type": "gone"}]}), "gone.json"),
+    (json.dumps({"families": []}), "lists no family"),
+    (json.dumps({"families": [{"model_type": "binary"}]}), "binary.json: no facts of this version"),
 ])
 def test_a_folder_without_facts_is_an_error(tmp_path: Path, content: str | None, said: str) -> None:
     if content is not None:
         (tmp_path / "index.json").write_text(content)
+    (tmp_path / "binary.json").write_bytes(b"\xff\x00{")
     with pytest.raises(NoFacts, match=said):
         read_facts(tmp_path)
     told = CliRunner().invoke(app, ["diff", str(tmp_path), str(tmp_path)])
