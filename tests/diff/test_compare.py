@@ -94,7 +94,7 @@ def test_families_that_came_and_went_and_failures() -> None:
 
 
 def test_an_empty_side_is_an_error() -> None:
-    with pytest.raises(NothingToCompare, match="old facts have no family"):
+    with pytest.raises(NothingToCompare, match="old facts have none of the families"):
         compare_families([], [OLD])
 
 
