@@ -344,12 +344,20 @@ _MOST_RUNS = 10
 
 
 def _config_row(key: str, value: JsonValue, source: int | None) -> ConfigRow:
+    value = _with_numbers(value)
     if isinstance(value, dict) and value:
         return ConfigRow(key, f"{len(value)} {'entry' if len(value) == 1 else 'entries'}", None,
                          tuple(_groups(value, "")), source)
     if isinstance(value, list) and len(value) > _LONG:
         return ConfigRow(key, run_lengths(value), repr(value), (), source)
     return ConfigRow(key, repr(value), None, (), source)
+
+
+def _with_numbers(value: JsonValue) -> JsonValue:
+    """``value`` with the numbers that JSON has no name for, which configs spell ``{"__float__": "Infinity"}``."""
+    if isinstance(value, dict) and list(value) == ["__float__"]:
+        return float(str(value["__float__"]))
+    return [_with_numbers(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _groups(value: Mapping[str, JsonValue], path: str) -> list[EntryGroup]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from encyclopedia.build.pages import write_pages
 from encyclopedia.facts import HostFacts
-from encyclopedia.page.api import api_view, run_lengths
+from encyclopedia.page.api import api_view, config_view, run_lengths
 from encyclopedia.page.block import block_view
 from encyclopedia.page.environment import environment
 from encyclopedia.page.module import module_view, source_file
@@ -94,6 +94,12 @@ def test_long_lists_are_summarised_and_kept():
     config = view().config
     assert config.recorded[2].text == "(2, 3 × 2) × 3"
     assert config.recorded[2].exact == "[2, 3, 3, 2, 3, 3, 2, 3, 3]"
+
+
+def test_a_number_that_json_has_no_name_for_is_shown_as_one():
+    limits = {"limits": [0.0, {"__float__": "Infinity"}], "least": {"__float__": "-Infinity"}, "nested": {"a": 1}}
+    rows = {row.key: row for row in config_view(checkpoint(config=limits)).defaults}
+    assert (rows["limits"].text, rows["least"].text, rows["nested"].text) == ("[0.0, inf]", "-inf", "1 entry")
 
 
 def test_run_lengths():
