@@ -315,7 +315,7 @@ def config_view(checkpoint: CheckpointFacts) -> ConfigView:
     defaults: list[ConfigRow] = []
     for key, value in checkpoint.config.items():
         known_from = checkpoint.config_known_from.get(key)
-        row = _config_row(key, value, sources.index(known_from) + 1 if known_from else None)
+        row = _config_row(key, _with_numbers(value), sources.index(known_from) + 1 if known_from else None)
         (recorded if known_from else defaults).append(row)
     sizes, by_kind = _sizes(checkpoint)
     usual = Counter(row.source for row in recorded).most_common(1)
@@ -344,7 +344,6 @@ _MOST_RUNS = 10
 
 
 def _config_row(key: str, value: JsonValue, source: int | None) -> ConfigRow:
-    value = _with_numbers(value)
     if isinstance(value, dict) and value:
         return ConfigRow(key, f"{len(value)} {'entry' if len(value) == 1 else 'entries'}", None,
                          tuple(_groups(value, "")), source)
@@ -355,8 +354,10 @@ def _config_row(key: str, value: JsonValue, source: int | None) -> ConfigRow:
 
 def _with_numbers(value: JsonValue) -> JsonValue:
     """``value`` with the numbers that JSON has no name for, which configs spell ``{"__float__": "Infinity"}``."""
-    if isinstance(value, dict) and list(value) == ["__float__"]:
-        return float(str(value["__float__"]))
+    if isinstance(value, dict):
+        if list(value) == ["__float__"]:
+            return float(str(value["__float__"]))
+        return {key: _with_numbers(entry) for key, entry in value.items()}
     return [_with_numbers(entry) for entry in value] if isinstance(value, list) else value
 
 

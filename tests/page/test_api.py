@@ -97,9 +97,11 @@ def test_long_lists_are_summarised_and_kept():
 
 
 def test_a_number_that_json_has_no_name_for_is_shown_as_one():
-    limits = {"limits": [0.0, {"__float__": "Infinity"}], "least": {"__float__": "-Infinity"}, "nested": {"a": 1}}
+    limits = {"limits": [0.0, {"__float__": "Infinity"}], "least": {"__float__": "-Infinity"},
+              "nested": {"a": {"__float__": "Infinity"}}}
     rows = {row.key: row for row in config_view(checkpoint(config=limits)).defaults}
     assert (rows["limits"].text, rows["least"].text, rows["nested"].text) == ("[0.0, inf]", "-inf", "1 entry")
+    assert rows["nested"].groups[0].entries[0].text == "inf"
 
 
 def test_run_lengths():
